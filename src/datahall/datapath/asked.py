@@ -15,9 +15,9 @@ from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.sections.text import TEXT
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.scenario.scenario import Scenario, model_of
-from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.datapath import DataPath
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import Format, Shuffle
 from datahall.units import fmt
 

@@ -17,7 +17,8 @@ from datahall.power.activity import (
 from datahall.power.chip import chip_power_w
 from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
 from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
-from datahall.power.swing.remedy import Remedied, floored, ramp_capped, stored
+from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
+from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import Spectrum, spectrum
 from datahall.power.swing.timeline import (
     Timeline,
@@ -29,9 +30,7 @@ from datahall.training.pipeline.execution import Execution
 from datahall.units import parse
 
 CHECKPOINT, STOPPED = "checkpoint", "stopped"
-BATTERY, SUPERCAPACITOR, CAPACITOR = "megapack-2xl", "supercapacitor-48v", "gb300-supply"
-WEIGHED_FLOOR = 0.9  # of the peak, in the table of remedies where nobody says a floor
-WEIGHED_RAMP_S = 1.0  # in which all of the swing may come and go, where nobody says a ramp
+SUPERCAPACITOR, CAPACITOR = "supercapacitor-48v", "gb300-supply"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,77 +124,40 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def battery(self) -> Buffer:
-        return self.catalog.buffer(BATTERY)
+        return self.catalog.buffer(self.asked.battery_type)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """What its energy can be held in."""
+        return Stores(
+            capacitor=self.catalog.buffer(CAPACITOR),
+            num_chips=self.run.layout.num_chips,
+            supercapacitor=self.catalog.buffer(SUPERCAPACITOR),
+            battery=self.battery,
+        )
 
     @cached_property
     def as_asked(self) -> Remedied:
         """The site with all remedies that were asked for, one after the other."""
-        asked, found, cost_w = self.asked, Remedied(name="as asked", trace=self.trace, cost_w=0.0), 0.0
-        for remedied in (
-            lambda trace: floored(trace, asked.power_floor_fraction * trace.peak_w),
-            *(
-                (lambda trace: ramp_capped(trace, asked.ramp_cap_w_per_s or 0.0),)
-                if asked.ramp_cap_w_per_s
-                else ()
-            ),
-            lambda trace: stored(trace, self.capacitor(asked.capacitors_j), self.run.layout.num_chips),
-            lambda trace: stored(trace, self.catalog.buffer(SUPERCAPACITOR), asked.supercapacitors),
-            lambda trace: stored(trace, self.battery, asked.battery),
-        ):
-            found = remedied(found.trace)
-            cost_w += found.cost_w
-        return msgspec.structs.replace(found, name="as asked", cost_w=cost_w)
+        return all_asked(self.asked, self.stores, self.trace)
 
     @property
     def is_remedied(self) -> bool:
         """Whether a remedy was asked for."""
-        asked = self.asked
-        sizes = (
-            asked.power_floor_fraction,
-            asked.ramp_cap_w_per_s,
-            asked.capacitors_j,
-            asked.supercapacitors,
-            asked.battery,
-        )
-        return any(sizes)
+        return any(one.asked(self.asked) for one in REMEDIES)
 
-    @property
-    def floor_fraction(self) -> float:
-        """The floor of the table of remedies, over the peak."""
-        return self.asked.power_floor_fraction or WEIGHED_FLOOR
-
-    @property
-    def weighed_w_per_s(self) -> float:
-        """The ramp cap of that table [W/s]."""
-        return self.asked.ramp_cap_w_per_s or self.trace.swing_w / WEIGHED_RAMP_S
-
-    @property
-    def capacitor_j(self) -> float:
-        """The energy in a chip's power supply of that table."""
-        return self.asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j
+    @cached_property
+    def remedy_sizes(self) -> tuple[float, ...]:
+        """How large each remedy is in the comparison of them: as asked, or as it is weighed."""
+        return tuple(size_of(one, self.asked, self.stores, self.trace) for one in REMEDIES)
 
     @cached_property
     def remedies(self) -> tuple[Remedied, ...]:
-        """Each remedy alone: as large as asked, or large enough to be told apart, or to even the step out."""
-        trace, asked = self.trace, self.asked
-        supercapacitor = self.catalog.buffer(SUPERCAPACITOR)
-        floor, ramp = (
-            asked.power_floor_fraction or WEIGHED_FLOOR,
-            asked.ramp_cap_w_per_s or trace.swing_w / WEIGHED_RAMP_S,
+        """Each remedy alone."""
+        return tuple(
+            one.applied(self.stores, self.trace, size)
+            for one, size in zip(REMEDIES, self.remedy_sizes, strict=True)
         )
-        capacitor = self.capacitor(asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j)
-        return (
-            floored(trace, floor * trace.peak_w),
-            ramp_capped(trace, ramp),
-            stored(trace, capacitor, self.run.layout.num_chips),
-            stored(trace, supercapacitor, asked.supercapacitors or num_units(supercapacitor, self.need)),
-            stored(trace, self.battery, asked.battery or self.num_even),
-        )
-
-    def capacitor(self, energy_j: float) -> Buffer:
-        """Capacitors of a chip's power supply with so much energy, that of a GB300 otherwise."""
-        known = self.catalog.buffer(CAPACITOR)
-        return msgspec.structs.replace(known, energy_j=energy_j)
 
     @property
     def ramp_w_per_s(self) -> float:
@@ -215,11 +177,14 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _event(self, name: str) -> Event:
         machines, chips = self.machines, self.run.layout.num_chips
         fall_w = wall_w(machines, self.chip.value) - wall_w(machines, self.levels_w[name])
-        change_w = chips * fall_w * (1.0 + self.building.electrical.value)
+        after_w = self.drawn.value - chips * fall_w * (1.0 + self.building.electrical.value)
+        if name == CHECKPOINT:  # chips whose job goes on keep their floor
+            after_w = max(after_w, self.asked.power_floor_fraction * self.trace.peak_w)
+        change_w = self.site_w - after_w
         need = stop_need(change_w, self.ramp_w_per_s)
         return Event(
             name=name,
-            after_w=self.drawn.value - change_w,
+            after_w=after_w,
             change_w=change_w,
             need=need,
             num_batteries=num_units(self.battery, need),

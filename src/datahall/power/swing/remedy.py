@@ -11,6 +11,8 @@ of it can be taken out.  Each loses energy; none takes time of the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 
@@ -98,17 +100,14 @@ def _time_constant_s(trace: Trace, energy_j: float) -> float:
     return low_s
 
 
-def fewest_units(trace: Trace, buffer: Buffer, swing_w: float, most: int) -> int | None:
-    """The fewest units of a store that keep a swing; None where `most` do not."""
-    if trace.swing_w <= swing_w:
+def fewest_units(trace: Trace, buffer: Buffer, keeps: Callable[[Trace], bool], most: int) -> int | None:
+    """The fewest units of a store that make of a trace what is allowed; None where `most` do not."""
+    if keeps(trace):
         return 0
-    if stored(trace, buffer, most).trace.swing_w > swing_w:
+    if not keeps(stored(trace, buffer, most).trace):
         return None
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
-        if stored(trace, buffer, middle).trace.swing_w <= swing_w:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if keeps(stored(trace, buffer, middle).trace) else (middle, high)
     return high
