@@ -24,7 +24,7 @@ from datahall.answer import (
     StackChart,
     TopologyChart,
 )
-from datahall.units import fmt
+from datahall.units import DAY_S, fmt
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, FLOOR, TOP = 92, WIDTH - 20, HEIGHT - 46, 28  # where two axes begin and end
@@ -32,7 +32,14 @@ COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
 SHORT_UNIT = 4  # letters, e.g. of GB/s: longer ones would not fit beside every number
 LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
+DIGIT, WIDE = 7.4, 11.5  # that of a digit, and of a letter in WIDEST
+WIDEST = "MWm%@"
 UNIT_LETTERS = 12  # that the title of an axis may get besides, for its unit
+# of time between two lines: seconds, minutes, hours, days
+EVERY_S = (
+    1, 2, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400,
+)  # fmt: skip
+MOST_LINES = 8
 FAR = 240  # how far below or above its point a label may stand, in steps of a line
 DOT = 5.0  # around a point of a cloud or a curve that no label should cover
 
@@ -132,16 +139,38 @@ def steps(low: float, high: float, count: int = 6) -> list[float]:
     return [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def times(low: float, high: float) -> list[float]:
+    """Round times that divide an axis [s]: whole minutes, hours and days, not so many seconds.
+
+    >>> times(0.0, 10 * 3600.0)
+    [0.0, 7200.0, 14400.0, 21600.0, 28800.0, 36000.0]
+    >>> times(-90.0, 380.0)
+    [-60.0, 0.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0]
+    """
+    every = next((one for one in EVERY_S if 1.0 <= (high - low) / one <= MOST_LINES), None)
+    if every is not None:
+        return [
+            float(every * one) for one in range(math.ceil(low / every), math.floor(high / every + 1e-9) + 1)
+        ]
+    unit = EVERY_S[0] if high - low < EVERY_S[0] else DAY_S
+    return [unit * one for one in steps(low / unit, high / unit)]
+
+
+def width_of(words: str) -> float:
+    """What a label takes across, in the widest of usual fonts."""
+    return sum(WIDE if one in WIDEST else DIGIT if one.isdigit() else LETTER for one in words)
+
+
 def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
     """Grid, numbers and titles of two axes."""
     parts = []
     (below, x_label), (beside, y_label) = (
-        _said(axis, _ticks(scale)) for axis, scale in ((x, across), (y, up))
+        _said(axis, _ticks(axis, scale)) for axis, scale in ((x, across), (y, up))
     )
     for value, said in below:
         place = across(value)
         parts.append(line(place, up.start, place, up.end, "grid"))
-        inside = min(place, WIDTH - LETTER * len(said) / 2)  # the last number, where it is long
+        inside = min(place, WIDTH - width_of(said) / 2)  # the last number, where it is long
         parts.append(text(inside, up.start + 18, said, "tick", "middle"))
     for value, said in beside:
         place = up(value)
@@ -164,8 +193,10 @@ def _said(axis: Axis, ticks: Sequence[float]) -> tuple[list[tuple[float, str]], 
     return list(zip(ticks, numbers, strict=True)), f"{axis.label} [{unit}]"
 
 
-def _ticks(scale: Scale) -> list[float]:
-    return decades(scale.low, scale.high) if scale.log else steps(scale.low, scale.high)
+def _ticks(axis: Axis, scale: Scale) -> list[float]:
+    if scale.log:
+        return decades(scale.low, scale.high)
+    return (times if axis.unit == "s" else steps)(scale.low, scale.high)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
