@@ -7,7 +7,7 @@ import msgspec
 from datahall.answer import ScatterChart
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.report.charts.chart import COLORS
-from datahall.validation.scorecard import Fitted, Prediction, scorecard, scorecard_json
+from datahall.validation.scorecard import Coverage, Fitted, Prediction, scorecard, scorecard_json
 
 
 def row(metric: str = "", label: str = "a way", predicted: float = 1.1, choice: str = "") -> Prediction:
@@ -72,3 +72,14 @@ def test_hardware_beyond_what_colours_tell_apart_is_put_together() -> None:
 
 def test_nothing_scored_is_no_picture() -> None:
     assert scorecard_answer(scorecard("kernels", [])).charts == ()
+
+
+def test_a_single_source_with_many_rows_is_named() -> None:
+    """A range of one number is none."""
+    card = scorecard("power", [row()])
+    one = msgspec.structs.replace(card, apart={"a paper": Coverage(30, 80.0, 40.0)})
+    two = msgspec.structs.replace(card, apart={**one.apart, "another": Coverage(30, 80.0, 60.0)})
+    notes = [" ".join(scorecard_answer(made).notes) for made in (one, two)]
+    assert "40 % of the rows of the one with many, a paper" in notes[0]
+    assert " to " not in notes[0].partition("they hold")[2].partition("·")[0].partition("paper")[0]
+    assert "40 to 60 % of the rows of one" in notes[1]

@@ -27,6 +27,8 @@ from datahall.power.rack import rack_of
 from datahall.power.site import Machines, building_of, drawn, machines_of, provisioned, wall_w
 from datahall.power.swing.battery import num_units
 from datahall.power.swing.remedies import REMEDIES, Remedy
+from datahall.power.swing.timeline import step_timeline
+from datahall.power.swing.trace import step_trace
 from datahall.scenario.sections.operations.site import Site
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
@@ -148,10 +150,11 @@ def test_a_node_ramps_within_what_was_measured() -> None:
 
 def test_the_mean_of_the_trace_is_what_is_drawn_with_or_without_remedies() -> None:
     plain, remedied = site(), site(battery=2, power_floor_fraction=0.7, capacitors_j=65.0, supercapacitors=10)
-    assert plain.trace.mean_w == pytest.approx(plain.drawn.value)
-    assert plain.drawn.at("IT", "servers").value == pytest.approx(
-        1024 * wall_w(plain.machines, plain.chip.value)
-    )
+    walls_w = {phase: wall_w(plain.machines, level_w) for phase, level_w in plain.levels_w.items()}
+    servers = step_trace(plain.timeline, walls_w, time_constant_s=0.01)
+    assert plain.drawn.at("IT", "servers").value == pytest.approx(servers.mean_w)
+    assert servers.mean_w == pytest.approx(1024 * wall_w(plain.machines, plain.chip.value))
+    assert plain.trace.swing_w == pytest.approx(1.05 * servers.swing_w)  # with 5 % of losses on the way
     assert plain.site_w == pytest.approx(plain.drawn.value)
     assert remedied.site_w == pytest.approx(remedied.drawn.value + remedied.as_asked.cost_w)
     assert remedied.as_asked.trace.swing_w < plain.trace.swing_w
@@ -191,6 +194,18 @@ def test_phases_of_a_step_cover_it_and_its_stages_are_shifted() -> None:
     assert sum(one.energy_j for one in rows[:-1]) == pytest.approx(rows[-1].energy_j)
 
 
+def test_gradients_that_outlast_the_last_backward_are_exchanged_then() -> None:
+    """Of one stage: parameters before its first kernel, gradients after its last, and what is never hidden."""
+    run = step(num_chips=64, pp=1, model="llama-3.1-8b")
+    (group,) = step_timeline(run).groups
+    last_s = max(one.end_s for one in group.spans if one.phase == "backward")
+    first_s = min(one.start_s for one in group.spans if one.phase == "forward")
+    reduced_s = float(run.slowest.reduced_s.max())
+    assert reduced_s > last_s
+    by_hand = first_s + (reduced_s - last_s) + run.data_exposed_s
+    assert step_timeline(run).times_s()["gradients and parameters"] == pytest.approx(by_hand)
+
+
 def test_the_account_adds_up() -> None:
     found = site(battery=1)
     parts = site_parts(found)
@@ -201,9 +216,11 @@ def test_the_account_adds_up() -> None:
     assert all(one.swing_w <= rows[0].swing_w * (1 + 1e-9) for one in rows)
     assert all(one.more_fraction >= 0 for one in rows)
     energy = energy_of(found, 1e12)
-    assert energy.run_j == pytest.approx(energy.token_j * 1e12)
-    assert energy.day_j == pytest.approx(found.site_w * 86400)
-    assert energy.step_j / RUN.step_s == pytest.approx(found.site_w)
+    assert energy.run_s == pytest.approx(
+        1e12 / (1024 * 8192) * RUN.step_s
+    )  # steps of 1,024 sequences of 8,192
+    assert energy.run_j == pytest.approx(found.site_w * energy.run_s)
+    assert energy.day_j == pytest.approx(energy.step_j * 86400 / RUN.step_s)
     mine = [one for one in grids(found) if one.grid.name == "usa"]
     assert len(mine) == 1
     assert mine[0].day_kg == pytest.approx(energy.day_kg)
@@ -281,6 +298,9 @@ def test_fixes_of_a_swing_keep_it_and_what_burns_the_least_comes_first(share: fl
         assert broken_limits(after, no_smaller) == ()
         assert after.as_asked.cost_w == pytest.approx(fix.cost_w, rel=0.1)
     assert fixing((broken,)) == {broken.fixes[0].field: broken.fixes[0].value}
+    (percent,) = (float(str(one.value)[:-2]) for one in broken.fixes if one.field == "power_floor")
+    lower = site(swing_limit_w=allowed, power_floor_fraction=percent / 100 - 0.002)
+    assert broken_limits(lower, no_smaller), "a floor that is lower is not enough"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])

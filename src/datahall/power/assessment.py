@@ -221,6 +221,13 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The phase in which it draws the least."""
         return min(self.timeline.times_s(), key=self.levels_w.__getitem__)
 
+    @cached_property
+    def together_fraction(self) -> float:
+        """The swing over what it would be if all chips went from the one to the other at once."""
+        high_w, low_w = (wall_w(self.machines, self.levels_w[phase]) for phase in (self.busiest, self.idlest))
+        all_w = self.run.layout.num_chips * (high_w - low_w) * (1.0 + self.building.electrical.value)
+        return min(1.0, self.trace.swing_w / all_w) if all_w else 1.0
+
     @property
     def num_even(self) -> int:
         """Containers that even the step out."""

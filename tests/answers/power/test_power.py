@@ -71,20 +71,28 @@ def test_a_starving_job_draws_less_and_its_tokens_cost_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("said", "share"),
     [
-        ({"tp": 8}, "all at the same time"),
-        ({"tp": 8, "pp": 4}, "its 4 stages one after the other"),
-        ({"tp": 8, "coherence": 0}, "each server by itself"),
-        ({"tp": 8, "pp": 4, "coherence": 0.1}, "servers rise and fall together by 10 %"),
+        ({"tp": 8}, 1.0),
+        ({"tp": 8, "coherence": 0}, 128**-0.5),  # of 128 servers that know nothing of each other
+        ({"tp": 8, "coherence": 0.25}, (0.25 + 0.75 / 128) ** 0.5),
     ],
 )
 def test_chips_that_swing_at_different_times_are_not_said_to_swing_at_once(
-    said: dict[str, Any], words: str
+    said: dict[str, Any], share: float
 ) -> None:
     binding = dh.show_power(**SMALL, **said).binding
-    assert words in binding
-    assert ("all at the same time" in binding) == (words == "all at the same time")
+    assert ("all at the same time." in binding) == (share == 1.0)
+    if share < 1.0:
+        assert "though not all at the same time" in binding
+        assert float(binding.split("swings by ")[1].split(" %")[0]) == pytest.approx(100 * share, rel=0.03)
+
+
+def test_stages_that_wait_for_each_other_swing_less_than_all_together() -> None:
+    """Of 16 stages some always wait: 9.4 MW at the chips would be all of them."""
+    answer = dh.show_power("llama-3.1-405b", chips=16_384, tp=8, pp=16)
+    assert "though not all at the same time" in answer.binding
+    assert 40 < float(answer.binding.split("swings by ")[1].split(" %")[0]) < 60
 
 
 def test_the_frequencies_that_are_said_are_those_that_are_counted() -> None:
@@ -146,3 +154,33 @@ def test_pictures_name_what_they_draw() -> None:
     plain, asked = dh.show_power(**SMALL), dh.show_power(**SMALL, ramp_cap="1MW/s")
     assert figures(plain, "power of the site through") == ["as it is", "with capacitors", "with a battery"]
     assert figures(asked, "power of the site through") == ["as it is", "as asked"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"model": "llama-3.1-8b", "chips": 144, "chip": "gb200", "cooling": "air"}, "does not cool"),
+        ({"model": "llama-3.1-405b", "chips": 64, "tp": 8, "pp": 1}, "do not run"),
+        ({**SMALL, "swing_limit": "1kW"}, "its power swings by"),
+    ],
+    ids=["too hot", "too large", "too much"],
+)
+def test_a_site_that_cannot_be_is_a_no(said: dict[str, Any], why: str) -> None:
+    answer = dh.show_power(**said)
+    assert answer.verdict == "no"
+    assert answer.headline.startswith("No")
+    assert why in answer.headline
+
+
+def test_results_are_of_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = dh.show_power(**SMALL, tokens="1T")
+    rate = 3600 * number(plain, "even_power_w") / number(plain, "even_energy_j")
+    assert number(plain, "even_rate_per_hour") == pytest.approx(rate)
+    assert number(plain, "run_s") == pytest.approx(1e12 / number(plain, "tokens_per_s"))
+    (line, *_) = plain.next_commands
+    assert " --battery " in line
+    assert command([*shlex.split(line)[1:], "--json"]) == 0
+    evened = json.loads(capsys.readouterr().out)["results"]
+    assert evened["swing_w"] < 0.001 * number(plain, "swing_w")
+    assert evened["fastest_w_per_s"] < 0.001 * number(plain, "fastest_w_per_s")
+    assert evened["raw_swing_w"] == pytest.approx(number(plain, "swing_w"))

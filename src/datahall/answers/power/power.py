@@ -38,6 +38,8 @@ from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs
 from datahall.units import fmt, short
 
+AT_ONCE = 0.95  # of the swing of all chips together, from which they are said to swing so
+
 
 def show_power(scenario: Scenario) -> Answer:
     """A site with so many chips that train one model: its power by parts and over time, remedies, energy, carbon."""
@@ -161,15 +163,13 @@ def _binding(found: Assessment) -> str:
 
 
 def _in_step(found: Assessment) -> str:
-    """Which chips do so at once."""
-    coherence, num_stages = found.asked.coherence_fraction, found.run.plan.num_stages
-    if coherence < 1.0:
-        return (
-            f"and servers rise and fall together by {fmt(coherence, 'fraction')}"
-            if coherence
-            else "each server by itself"
-        )
-    return "all at the same time" if num_stages == 1 else f"its {num_stages} stages one after the other"
+    """Whether chips do so at once."""
+    if found.together_fraction >= AT_ONCE:
+        return "all at the same time"
+    return (
+        "though not all at the same time: the site swings by "
+        f"{fmt(found.together_fraction, 'fraction')} of what it would if they did"
+    )
 
 
 def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[str, Cell]:

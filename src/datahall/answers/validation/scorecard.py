@@ -108,9 +108,11 @@ def _apart(card: Scorecard) -> tuple[str, ...]:
     if not card.apart:
         return ()
     shares = [one.apart_percent for one in card.apart.values()]
+    held = f"{min(shares):.0f} to {max(shares):.0f} % of the rows of one (of those with many rows)"
+    if len(shares) == 1:
+        held = f"{shares[0]:.0f} % of the rows of the one with many, {next(iter(card.apart))}"
     return (
-        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
-        f"{min(shares):.0f} to {max(shares):.0f} % of the rows of one (of those with many rows)",
+        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold {held}",
     )
 
 
