@@ -363,13 +363,23 @@ def test_chips_in_a_checkpoint_keep_their_floor() -> None:
     assert held.change_w == pytest.approx(floored.site_w - held.after_w)
 
 
-@pytest.mark.parametrize("remedy", REMEDIES, ids=lambda one: one.attribute)
+def input_of(remedy: Remedy) -> str:
+    """The input that asks for a remedy."""
+    (name,) = (
+        name
+        for name in Site.__struct_fields__
+        if remedy.asked(msgspec.structs.replace(Site(), **{name: 7})) == 7
+    )
+    return name
+
+
+@pytest.mark.parametrize("remedy", REMEDIES, ids=input_of)
 def test_each_remedy_that_is_asked_for_is_applied_compared_and_named(remedy: Remedy) -> None:
     plain = site()
     place = REMEDIES.index(remedy)
     size = 0.5 * plain.remedy_sizes[place]
-    whole = round(size + 0.5) if isinstance(getattr(Site(), remedy.attribute), int) else size
-    found = site(**{remedy.attribute: whole})
+    whole = round(size + 0.5) if isinstance(getattr(Site(), input_of(remedy)), int) else size
+    found = site(**{input_of(remedy): whole})
     assert not plain.is_remedied
     assert found.is_remedied
     assert found.remedy_sizes[place] == whole

@@ -10,7 +10,7 @@ from datahall.catalog.entries.site.buffer import Buffer
 from datahall.power.assessment import Assessment
 from datahall.power.swing.remedy import fewest_units, floored, stored
 from datahall.power.swing.trace import Trace
-from datahall.scenario.sections.operations.site import MOST_UNITS
+from datahall.scenario.sections.operations.site import MOST_UNITS, Site
 
 Smaller: TypeAlias = Callable[
     [int], Assessment | None
@@ -86,13 +86,14 @@ def _fewer(found: Assessment, limit_w: float, smaller: Smaller) -> Fix | None:
 
 
 def _swing(found: Assessment) -> Broken | None:
-    limit_w, trace = found.asked.swing_limit_w, found.as_asked.trace
+    asked: Site = found.asked
+    limit_w, trace = asked.swing_limit_w, found.as_asked.trace
     if limit_w is None or trace.swing_w <= limit_w:
         return None
     fixes = []
     capacitor: Buffer = found.stores.capacitor
     held = stored(trace, capacitor, found.stores.num_chips)
-    if not found.asked.capacitors_j and held.trace.swing_w <= limit_w:
+    if not asked.capacitors_j and held.trace.swing_w <= limit_w:
         fixes.append(Fix("capacitors", f"{capacitor.energy_j:g} J", held.cost_w))
     if batteries := _batteries(found, lambda after: after.swing_w <= limit_w):
         fixes.append(batteries)

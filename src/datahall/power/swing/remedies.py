@@ -32,35 +32,31 @@ class Stores(NamedTuple):
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """One way to make a swing smaller."""
 
-    attribute: str  # of the section that asks for it, its size or 0
+    asked: Callable[[Site], float]  # the size that somebody asks for, or 0
     weighed: Callable[[Stores, Trace], float]  # the size that it is compared at where nobody says one
     applied: Callable[[Stores, Trace, float], Remedied]
     said: str = ""  # its size in words; without: as many as even the step out
     unit: str = "count"  # of its size
     drawn: str = ""  # its name in the picture, where it is drawn unasked
 
-    def asked(self, site: Site) -> float:
-        """The size that somebody asks for, or 0."""
-        return float(getattr(site, self.attribute) or 0.0)
-
 
 REMEDIES = (
     Remedy(
-        attribute="power_floor_fraction",
+        asked=lambda site: site.power_floor_fraction,
         weighed=lambda _stores, _trace: WEIGHED_FLOOR,
         applied=lambda _stores, trace, share: floored(trace, share * trace.peak_w),
         said="floor at {} of the peak",
         unit="fraction",
     ),
     Remedy(
-        attribute="ramp_cap_w_per_s",
+        asked=lambda site: site.ramp_cap_w_per_s or 0.0,
         weighed=lambda _stores, trace: trace.swing_w / WEIGHED_RAMP_S,
         applied=lambda _stores, trace, ramp_w_per_s: ramp_capped(trace, ramp_w_per_s),
         said="ramp cap {}",
         unit="w_per_s",
     ),
     Remedy(
-        attribute="capacitors_j",
+        asked=lambda site: site.capacitors_j,
         weighed=lambda stores, _trace: stores.capacitor.energy_j,
         applied=lambda stores, trace, energy_j: stored(
             trace, msgspec.structs.replace(stores.capacitor, energy_j=energy_j), stores.num_chips
@@ -70,12 +66,12 @@ REMEDIES = (
         drawn="with capacitors",
     ),
     Remedy(
-        attribute="supercapacitors",
+        asked=lambda site: site.supercapacitors,
         weighed=lambda stores, trace: num_units(stores.supercapacitor, trace_need(trace)),
         applied=lambda stores, trace, num: stored(trace, stores.supercapacitor, round(num)),
     ),
     Remedy(
-        attribute="battery",
+        asked=lambda site: site.battery,
         weighed=lambda stores, trace: num_units(stores.battery, trace_need(trace)),
         applied=lambda stores, trace, num: stored(trace, stores.battery, round(num)),
         drawn="with a battery",
