@@ -25,7 +25,7 @@ from datahall.power.serving import (
     replica_power,
     step_work,
 )
-from datahall.power.swing.timeline import BACKWARD, WAIT
+from datahall.power.swing.timeline import BACKWARD, STEP_PHASES, WAIT
 from datahall.power.training import TrainingPower, mean_power_w
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
@@ -184,6 +184,7 @@ class TestTraining:
         assert sum(one.time_s for one in found.phases) == pytest.approx(found.run.step_s)
         assert (WAIT in found.parts) == (ways.get("pp", 1) > 1)
         assert all(0.0 <= share <= 1.0 for one in found.phases for share in astuple(one.activity))
+        assert set(found.levels_w) == set(STEP_PHASES)  # spans of no length have a level too
 
     @pytest.mark.parametrize("ways", LAYOUTS, ids=str)
     def test_the_arithmetic_of_a_step_is_the_same_however_long_chips_wait(self, ways: dict[str, Any]) -> None:

@@ -100,8 +100,10 @@ class TrainingPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def levels_w(self) -> dict[str, float]:
-        """What a chip draws in each phase of the step [W]."""
-        return {name: mean_power_w(self.run.cluster.chip, parts) for name, parts in self.parts.items()}
+        """What a chip draws in each phase of the step [W], also in one that took no time."""
+        chip = self.run.cluster.chip
+        between = {name: chip_power_w(chip, one) for name, one in BETWEEN.items()}
+        return between | {name: mean_power_w(chip, parts) for name, parts in self.parts.items()}
 
     @cached_property
     def chip(self) -> Breakdown:
