@@ -303,6 +303,36 @@ def test_fixes_of_a_swing_keep_it_and_what_burns_the_least_comes_first(share: fl
     assert broken_limits(lower, no_smaller), "a floor that is lower is not enough"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"battery": 1, "battery_type": "supercapacitor-48v"},
+        {"power_floor_fraction": 0.6},
+        {
+            "power_floor_fraction": 0.5,
+            "battery": 3,
+            "battery_type": "supercapacitor-48v",
+            "capacitors_j": 20.0,
+        },
+        {"ramp_cap_w_per_s": 2e6, "capacitors_j": 65.0},
+    ],
+    ids=str,
+)
+def test_fixes_beside_other_remedies_keep_their_limit_too(said: dict[str, object]) -> None:
+    """Stores act one after the other, and what they lose is more to fall from."""
+    before = site(**said)
+    limits: dict[str, object] = {
+        "swing_limit_w": 0.5 * before.as_asked.trace.swing_w,
+        "ramp_limit_w_per_s": 0.3 * before.stop.change_w / 60,
+    }
+    for limit, value in limits.items():
+        (broken,) = broken_limits(site(**said, **{limit: value}), no_smaller)
+        assert broken.fixes
+        for fix in broken.fixes:
+            after = site(**{**said, limit: value, **FIXED[fix.field](fix.value)})
+            assert broken_limits(after, no_smaller) == (), fix
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_a_site_below_its_mean_needs_as_many_chips_fewer_as_its_layout_divides(share: float) -> None:
     said: dict[str, object] = {"site_limit_w": share * site().trace.mean_w}

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor
 from typing import NamedTuple, TypeAlias
 
-from datahall.catalog.entries.site.buffer import Buffer
+import msgspec
+
 from datahall.power.assessment import Assessment
-from datahall.power.swing.remedy import fewest_units, floored, stored
+from datahall.power.swing.remedies import all_asked
+from datahall.power.swing.remedy import Remedied, fewest
 from datahall.power.swing.trace import Trace
 from datahall.scenario.sections.operations.site import MOST_UNITS, Site
 
@@ -62,13 +64,17 @@ def _site(found: Assessment, smaller: Smaller) -> Broken | None:
     )  # fmt: skip
 
 
+def _with(found: Assessment, **changed: object) -> Remedied:
+    """The site with its remedies, one of them changed."""
+    return all_asked(msgspec.structs.replace(found.asked, **changed), found.stores, found.trace)
+
+
 def _batteries(found: Assessment, keeps: Callable[[Trace], bool]) -> Fix | None:
     """The fewest containers, those that there are included, that make of a trace what is allowed."""
-    trace, battery = found.as_asked.trace, found.battery
-    num = fewest_units(trace, battery, keeps, MOST_UNITS - found.asked.battery)
-    if num is None:
-        return None
-    return Fix("battery", found.asked.battery + num, stored(trace, battery, num).cost_w)
+    num = fewest(lambda num: keeps(_with(found, battery=num).trace), found.asked.battery, MOST_UNITS)
+    return (
+        None if num is None else Fix("battery", num, _with(found, battery=num).cost_w - found.as_asked.cost_w)
+    )
 
 
 def _fewer(found: Assessment, limit_w: float, smaller: Smaller) -> Fix | None:
@@ -87,19 +93,22 @@ def _fewer(found: Assessment, limit_w: float, smaller: Smaller) -> Fix | None:
 
 def _swing(found: Assessment) -> Broken | None:
     asked: Site = found.asked
-    limit_w, trace = asked.swing_limit_w, found.as_asked.trace
+    limit_w, trace, plain = asked.swing_limit_w, found.as_asked.trace, found.trace
     if limit_w is None or trace.swing_w <= limit_w:
         return None
-    fixes = []
-    capacitor: Buffer = found.stores.capacitor
-    held = stored(trace, capacitor, found.stores.num_chips)
-    if not asked.capacitors_j and held.trace.swing_w <= limit_w:
-        fixes.append(Fix("capacitors", f"{capacitor.energy_j:g} J", held.cost_w))
+    held_j = found.stores.capacitor.energy_j
+    percent = _up(100.0 * max(asked.power_floor_fraction, (trace.peak_w - limit_w) / plain.peak_w))
+    tried = (
+        ("capacitors", f"{held_j:g} J", _with(found, capacitors_j=max(held_j, asked.capacitors_j))),
+        ("power_floor", f"{percent} %", _with(found, power_floor_fraction=min(1.0, percent / 100.0))),
+    )
+    fixes = [
+        Fix(field, said, after.cost_w - found.as_asked.cost_w)
+        for field, said, after in tried
+        if after.trace.swing_w <= limit_w
+    ]
     if batteries := _batteries(found, lambda after: after.swing_w <= limit_w):
         fixes.append(batteries)
-    percent = _up(100.0 * (trace.peak_w - limit_w) / found.trace.peak_w)
-    burnt_w = floored(trace, percent / 100.0 * found.trace.peak_w).cost_w
-    fixes.append(Fix("power_floor", f"{percent} %", burnt_w))
     fixes.sort(key=lambda one: one.cost_w)
     return Broken("swing_limit", "its power swings by", trace.swing_w, limit_w, tuple(fixes))
 
@@ -107,13 +116,23 @@ def _swing(found: Assessment) -> Broken | None:
 def _ramp(found: Assessment) -> Broken | None:
     """A stop that falls by more at once than the grid allows in a minute, over which ramps are counted."""
     stop, limit_w = found.stop, found.ramp_w_per_min
-    said = found.asked.ramp_limit_w_per_s is not None
-    if not said or stop.change_w <= limit_w or found.asked.battery >= stop.num_batteries:
+    if found.asked.ramp_limit_w_per_s is None or stop.change_w <= limit_w or _has_enough(found):
         return None
+    after = found
+    while not _has_enough(after):  # more of them lose more, from which a stop falls
+        asked = msgspec.structs.replace(after.asked, battery=min(MOST_UNITS, after.stop.num_batteries))
+        if asked == after.asked:
+            break
+        after = msgspec.structs.replace(after, asked=asked)
+    fixes = (Fix("battery", after.asked.battery),) if _has_enough(after) else ()
     return Broken(
-        "ramp_limit", "when its job stops, at once its power falls by", stop.change_w, limit_w,
-        (Fix("battery", stop.num_batteries),),
-    )  # fmt: skip
+        "ramp_limit", "when its job stops, at once its power falls by", stop.change_w, limit_w, fixes
+    )
+
+
+def _has_enough(found: Assessment) -> bool:
+    """Whether its batteries let the grid follow at its ramp."""
+    return found.asked.battery >= found.stop.num_batteries
 
 
 def _up(percent: float) -> float:

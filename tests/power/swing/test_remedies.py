@@ -21,7 +21,7 @@ from datahall.power.swing.battery import (
     trace_need,
     units_figure,
 )
-from datahall.power.swing.remedy import fewest_units, floored, ramp_capped, stored
+from datahall.power.swing.remedy import fewest, floored, ramp_capped, stored
 from datahall.power.swing.trace import Trace
 
 MEGAPACK, SUPERCAP, SUPPLY = (load().buffer(name) for name in ("megapack", "supercapacitor", "psu"))
@@ -132,21 +132,22 @@ def test_a_slower_ramp_burns_more() -> None:
 
 @pytest.mark.parametrize("limit_w", [1e6, 10e6, 40e6])
 def test_the_fewest_units_keep_a_swing_and_one_less_does_not(limit_w: float) -> None:
-    def keeps(trace: Trace) -> bool:
-        return trace.swing_w <= limit_w
+    def keeps(num: int) -> bool:
+        return stored(WAVE, MEGAPACK, num).trace.swing_w <= limit_w
 
-    num = fewest_units(WAVE, MEGAPACK, keeps, 1000)
+    num = fewest(keeps, 0, 1000)
     assert num is not None
     assert (
         stored(WAVE, MEGAPACK, num).trace.swing_w <= limit_w < stored(WAVE, MEGAPACK, num - 1).trace.swing_w
     )
-    assert fewest_units(WAVE, MEGAPACK, lambda trace: trace.swing_w <= WAVE.swing_w, 1000) == 0
-    assert fewest_units(WAVE, MEGAPACK, keeps, num - 1) is None
+    assert fewest(lambda _: True, 0, 1000) == 0
+    assert fewest(lambda _: True, 7, 1000) == 7
+    assert fewest(keeps, 0, num - 1) is None
 
 
 def test_one_unit_is_found_where_one_is_enough() -> None:
     small = square_trace(0.0, 1e6, duty=0.5, step_s=2.0)
-    assert fewest_units(small, MEGAPACK, lambda trace: trace.swing_w <= 1e5, 1000) == 1
+    assert fewest(lambda num: stored(small, MEGAPACK, num).trace.swing_w <= 1e5, 0, 1000) == 1
     assert floored(small, 0.0).stored == ramp_capped(small, 1e6).stored == Need(0.0, 0.0)
 
 

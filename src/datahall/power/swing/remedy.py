@@ -100,14 +100,16 @@ def _time_constant_s(trace: Trace, energy_j: float) -> float:
     return low_s
 
 
-def fewest_units(trace: Trace, buffer: Buffer, keeps: Callable[[Trace], bool], most: int) -> int | None:
-    """The fewest units of a store that make of a trace what is allowed; None where `most` do not."""
-    if keeps(trace):
-        return 0
-    if not keeps(stored(trace, buffer, most).trace):
+def fewest(keeps: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The fewest units of a store, of so many at least, that are enough; None where `most` are not.
+
+    >>> fewest(lambda num: num * num >= 50, 0, 100), fewest(lambda num: num > 100, 0, 100)
+    (8, None)
+    """
+    if not keeps(most):
         return None
-    low, high = 0, most
+    low, high = least - 1, most
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if keeps(stored(trace, buffer, middle).trace) else (middle, high)
+        low, high = (low, middle) if keeps(middle) else (middle, high)
     return high
