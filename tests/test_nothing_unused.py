@@ -66,13 +66,8 @@ KEPT = {
     "inference.fleet.response_cache.savings": "docs/serving.md counts what caches save together",
     "inference.step.figure.step_breakdown": "docs/serving.md opens one step",
     **{
-        f"power.{law}": "docs/power.md asks what phases, replicas and runs draw"
-        for law in (
-            "serving.decode_activity",
-            "serving.prefill_activity",
-            "training.run_energy",
-            "training.training_power",
-        )
+        f"power.serving.{law}": "docs/power.md asks what phases draw"
+        for law in ("decode_activity", "prefill_activity")
     },
     "power.swing.battery.periodic_need": "docs/site-power.md sizes a store by hand",
     "report.wire.decode": "who keeps an answer as JSON reads it back",

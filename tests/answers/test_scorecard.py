@@ -80,3 +80,14 @@ def test_one_share_is_not_said_as_a_range() -> None:
     assert "they hold 0 % of the rows" in note
     far = scorecard("power", [row()], apart={"a": Coverage(20, 80.0, 9.0), "b": Coverage(20, 80.0, 40.0)})
     assert any("they hold 9 to 40 % of the rows" in one for one in scorecard_answer(far).notes)
+
+
+def test_a_single_source_with_many_rows_is_named() -> None:
+    """A range of one number is none."""
+    card = scorecard("power", [row()])
+    one = msgspec.structs.replace(card, apart={"a paper": Coverage(30, 80.0, 40.0)})
+    two = msgspec.structs.replace(card, apart={**one.apart, "another": Coverage(30, 80.0, 60.0)})
+    notes = [" ".join(scorecard_answer(made).notes) for made in (one, two)]
+    assert "40 % of the rows of the one with many, a paper" in notes[0]
+    assert " to " not in notes[0].partition("they hold")[2].partition("·")[0].partition("paper")[0]
+    assert "40 to 60 % of the rows of one" in notes[1]

@@ -14,7 +14,7 @@ from datahall.cli.command import Question
 from datahall.cli.main import root
 from datahall.cli.names import completer, names
 from datahall.scenario.kinds import Flag, Listed, Name
-from datahall.scenario.sections.training import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from datahall.answers.ask import form_of
 from datahall.errors import InfeasibleError
 from datahall.planner.training.choice import TOLD_APART
 from datahall.planner.training.fewer import fewer
-from datahall.scenario.sections.training import USUAL_BATCH
+from datahall.scenario.usual import USUAL_BATCH
 from datahall.training.memory.peak import chip_memory_bytes
 from datahall.training.step.step import Job
 from datahall.units import fmt, parse

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
+from msgspec.structs import astuple
 
 from datahall.breakdown import false_nodes
 from datahall.catalog import load
@@ -12,6 +15,7 @@ from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.figure import step_figure
+from datahall.power.activity import communication_activity
 from datahall.power.chip import chip_power_w
 from datahall.power.serving import (
     decode_activity,
@@ -21,13 +25,13 @@ from datahall.power.serving import (
     replica_power,
     step_work,
 )
-from datahall.power.training import compute_activity, mean_power_w, run_energy, step_phases, training_power
-from datahall.training.layout.columns import Space
+from datahall.power.swing.timeline import BACKWARD, STEP_PHASES, WAIT
+from datahall.power.training import TrainingPower, mean_power_w
 from datahall.training.layout.layout import Layout
+from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.step.framework import framework
-from datahall.training.step.step import Job, step_times
+from datahall.training.step.step import Job
 from datahall.workload.flops import training_flop_per_token
-from datahall.workload.precision import Precision
 
 CATALOG = load()
 H100 = CATALOG.chip("h100-sxm")
@@ -151,48 +155,78 @@ class TestServing:
         assert long.activity.tensor_fraction > 2 * short.activity.tensor_fraction
 
 
-def a_run(num_chips: int, tp: int = 1, pp: int = 1) -> tuple[Job, Layout]:
-    job = Job(
-        model=CATALOG.model("llama-3.1-8b"), seq=4096, global_batch=256, precision=Precision.named("bf16")
-    )
-    layout = Layout(
-        tp=tp, pp=pp, dp=num_chips // (tp * pp), zero=1, micro_batch=1, recompute="none", sequence_parallel=tp > 1
-    )  # fmt: skip
-    return job, layout
+def simulated(
+    num_chips: int, *, global_batch: int = 256, order: str = "", nic_bytes_per_s: float = 0.0, **ways: int
+) -> Execution:
+    job = Job(model=CATALOG.model("llama-3.1-8b"), seq=4096, global_batch=global_batch)
+    split = ways.get("tp", 1) * ways.get("pp", 1)
+    layout = Layout(**{"zero": 1, **ways}, dp=num_chips // split, recompute="none")  # type: ignore[arg-type]
+    cluster = cluster_of(H100, num_chips, catalog=CATALOG, nic_bytes_per_s=nic_bytes_per_s)
+    return simulate_step(job, cluster, layout, framework("nemo"), order=order)
+
+
+def multiplied_flop(found: TrainingPower) -> float:
+    """Use of the tensor cores times the peak times the time, of all chips."""
+    busy_s = sum(one.activity.tensor_fraction * one.time_s for one in found.phases)
+    return busy_s * found.run.layout.num_chips * H100.peak("bf16")
+
+
+LAYOUTS: list[dict[str, Any]] = [
+    {}, {"zero": 3}, {"tp": 4}, {"tp": 4, "zero": 3}, {"tp": 2, "pp": 4}, {"pp": 4, "vpp": 2},
+    {"pp": 4, "order": "zb"}, {"pp": 4, "order": "dualpipe"},
+]  # fmt: skip
 
 
 class TestTraining:
-    @pytest.mark.parametrize("ways", [{}, {"tp": 4}, {"tp": 2, "pp": 4}])
-    def test_phases_add_up_to_the_step(self, ways: dict[str, int]) -> None:
-        (job, layout), kit = a_run(16, **ways), framework("nemo")
-        cluster = cluster_of(H100, 16, catalog=CATALOG)
-        phases = step_phases(job, cluster, layout, kit)
-        step_s = float(step_times(job, cluster, Space.of(layout), kit).step_s[0])
-        assert sum(one.time_s for one in phases) == pytest.approx(step_s)
-        assert ("bubble" in {one.name for one in phases}) == (ways.get("pp", 1) > 1)
+    @pytest.mark.parametrize("ways", LAYOUTS, ids=str)
+    def test_phases_add_up_to_the_step(self, ways: dict[str, Any]) -> None:
+        found = TrainingPower(run=simulated(16, **ways))
+        assert sum(one.time_s for one in found.phases) == pytest.approx(found.run.step_s)
+        assert (WAIT in found.parts) == (ways.get("pp", 1) > 1)
+        assert all(0.0 <= share <= 1.0 for one in found.phases for share in astuple(one.activity))
+        assert set(found.levels_w) == set(STEP_PHASES)  # spans of no length have a level too
 
-    def test_kernels_do_the_arithmetic_of_forward_and_backward(self) -> None:
-        (job, layout), kit = a_run(8), framework("nemo")
-        cluster = cluster_of(H100, 8, catalog=CATALOG)
-        found = compute_activity(job, cluster, layout, kit)
-        kernels_s = float(step_times(job, cluster, Space.of(layout), kit).compute_s[0])
-        flop = found.tensor_fraction * kernels_s * H100.peak("bf16")
-        assert flop == pytest.approx(4096 * float(training_flop_per_token(job.model, 4096.0)), rel=0.1)
+    @pytest.mark.parametrize("ways", LAYOUTS, ids=str)
+    def test_the_arithmetic_of_a_step_is_the_same_however_long_chips_wait(self, ways: dict[str, Any]) -> None:
+        """FLOP = use × peak × time: a slower network makes a step longer and multiplies no more."""
+        runs = [simulated(16, **ways, nic_bytes_per_s=rate) for rate in (50e9, 5e9, 1e9, 0.2e9)]
+        found = [TrainingPower(run=run) for run in runs]
+        tokens = 256 * 4096
+        by_hand = tokens * float(training_flop_per_token(CATALOG.model("llama-3.1-8b"), 4096.0))
+        for one in found:
+            assert multiplied_flop(one) == pytest.approx(by_hand, rel=0.02)
+            assert multiplied_flop(one) == pytest.approx(multiplied_flop(found[0]), rel=1e-9)
+        drawn = [one.chip.value for one in found]
+        assert drawn == sorted(drawn, reverse=True)
+        energies = [one.chip.value * one.run.step_s for one in found]
+        assert energies == sorted(energies)
 
-    def test_the_mean_is_that_of_the_phases_and_the_run_their_energy(self) -> None:
-        (job, layout), kit = a_run(16, tp=2, pp=4), framework("nemo")
-        cluster = cluster_of(H100, 16, catalog=CATALOG)
-        found = training_power(job, cluster, layout, kit)
+    def test_a_chip_that_starves_draws_what_exchange_does(self) -> None:
+        """Of 0.2 GB/s to gather all parameters over, next to nothing of the time is left for kernels."""
+        starved = TrainingPower(run=simulated(16, zero=3, nic_bytes_per_s=0.2e9))
+        exchange_w = chip_power_w(H100, communication_activity())
+        assert starved.levels_w[BACKWARD] == pytest.approx(exchange_w, rel=0.02)
+        assert starved.chip.value == pytest.approx(exchange_w, rel=0.02)
+
+    def test_what_adapters_leave_out_is_not_multiplied(self) -> None:
+        """Forward and the backward for the input are two of three products; the base's gradients are the third."""
+        whole = simulated(8)
+        adapted = simulate_step(
+            msgspec.structs.replace(whole.job, adapters_only=True),
+            whole.cluster,
+            whole.layout,
+            whole.framework,
+        )
+        done = [multiplied_flop(TrainingPower(run=run)) for run in (whole, adapted)]
+        assert done[1] == pytest.approx(2 / 3 * done[0], rel=0.05)
+
+    def test_the_mean_is_that_of_the_phases(self) -> None:
+        found = TrainingPower(run=simulated(16, tp=2, pp=4))
         assert found.chip.value == pytest.approx(mean_power_w(H100, found.phases))
+        assert found.chip.value == pytest.approx(found.timeline.mean_w(found.levels_w))
         assert 500.0 < found.chip.value < 700.0
-        step_s = sum(one.time_s for one in found.phases)
-        run = run_energy(found, 16, 1000)
-        assert run.value == pytest.approx(16 * 1000 * found.chip.value * step_s)
-        assert false_nodes(run) == []
+        assert false_nodes(found.chip) == []
 
     def test_waiting_for_other_stages_draws_less(self) -> None:
-        kit, cluster = framework("nemo"), cluster_of(H100, 32, catalog=CATALOG)
-        job, deep = a_run(32, pp=8)
-        few = msgspec.structs.replace(job, global_batch=8)
-        drawn = [training_power(one, cluster, deep, kit).chip.value for one in (few, job)]
-        assert drawn[0] < drawn[1] - 20
+        few, many = (TrainingPower(run=simulated(32, pp=8, global_batch=num)) for num in (8, 256))
+        assert few.chip.value < many.chip.value - 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 import pytest
@@ -9,11 +11,24 @@ import pytest
 from datahall.breakdown import derived, false_nodes
 from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
-from datahall.power.account import energy_of, grids, racks, remedies, site_parts, step_phases
+from datahall.power.account import (
+    compared_grids,
+    energy_of,
+    grids,
+    racks,
+    remedies,
+    site_parts,
+    step_phases,
+)
 from datahall.power.assessment import CHECKPOINT, STOPPED, Assessment
+from datahall.power.carbon import day_of
 from datahall.power.limits import broken_limits, fixing
 from datahall.power.rack import rack_of
 from datahall.power.site import Machines, building_of, drawn, machines_of, provisioned, wall_w
+from datahall.power.swing.battery import num_units
+from datahall.power.swing.remedies import REMEDIES, Remedy
+from datahall.power.swing.timeline import step_timeline
+from datahall.power.swing.trace import step_trace
 from datahall.scenario.sections.operations.site import Site
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
@@ -99,6 +114,28 @@ def test_hosts_of_racks_and_servers() -> None:
     assert machines("h100-sxm", 1025).num_servers == 129
 
 
+@pytest.mark.parametrize(
+    ("chip", "nics"),
+    [
+        ("h100-sxm", 8),
+        ("gb200", 4),
+        ("rubin", 8),
+        ("gh200", 1),
+        ("h100-pcie", 1),
+        ("trainium2", 16),
+        ("gaudi3", 6),
+    ],
+)
+def test_a_host_has_the_nics_that_the_catalogue_says(chip: str, nics: int) -> None:
+    """72 in the 18 trays of an NVL72; one where a host has one chip and nobody says more."""
+    there = machines(chip, 72)
+    assert there.num_host_nics == nics
+    site_w = drawn(there, building_of(Site(), CATALOG), derived("a chip", 500.0, "w"))
+    servers = site_w.at("IT", "servers")
+    assert [one.value for _, one in servers.walk() if one.name == "NICs of a server"] == [nics]
+    assert servers.value == pytest.approx(there.num_chips * wall_w(there, 500.0))
+
+
 def test_a_node_ramps_within_what_was_measured() -> None:
     """Between readings a second apart, nodes of eight GPUs step by 1.8 kW in the median and by 6.0 kW at most."""
     found = site()
@@ -113,10 +150,11 @@ def test_a_node_ramps_within_what_was_measured() -> None:
 
 def test_the_mean_of_the_trace_is_what_is_drawn_with_or_without_remedies() -> None:
     plain, remedied = site(), site(battery=2, power_floor_fraction=0.7, capacitors_j=65.0, supercapacitors=10)
-    assert plain.trace.mean_w == pytest.approx(plain.drawn.value)
-    assert plain.drawn.at("IT", "servers").value == pytest.approx(
-        1024 * wall_w(plain.machines, plain.chip.value)
-    )
+    walls_w = {phase: wall_w(plain.machines, level_w) for phase, level_w in plain.levels_w.items()}
+    servers = step_trace(plain.timeline, walls_w, time_constant_s=0.01)
+    assert plain.drawn.at("IT", "servers").value == pytest.approx(servers.mean_w)
+    assert servers.mean_w == pytest.approx(1024 * wall_w(plain.machines, plain.chip.value))
+    assert plain.trace.swing_w == pytest.approx(1.05 * servers.swing_w)  # with 5 % of losses on the way
     assert plain.site_w == pytest.approx(plain.drawn.value)
     assert remedied.site_w == pytest.approx(remedied.drawn.value + remedied.as_asked.cost_w)
     assert remedied.as_asked.trace.swing_w < plain.trace.swing_w
@@ -156,6 +194,18 @@ def test_phases_of_a_step_cover_it_and_its_stages_are_shifted() -> None:
     assert sum(one.energy_j for one in rows[:-1]) == pytest.approx(rows[-1].energy_j)
 
 
+def test_gradients_that_outlast_the_last_backward_are_exchanged_then() -> None:
+    """Of one stage: parameters before its first kernel, gradients after its last, and what is never hidden."""
+    run = step(num_chips=64, pp=1, model="llama-3.1-8b")
+    (group,) = step_timeline(run).groups
+    last_s = max(one.end_s for one in group.spans if one.phase == "backward")
+    first_s = min(one.start_s for one in group.spans if one.phase == "forward")
+    reduced_s = float(run.slowest.reduced_s.max())
+    assert reduced_s > last_s
+    by_hand = first_s + (reduced_s - last_s) + run.data_exposed_s
+    assert step_timeline(run).times_s()["gradients and parameters"] == pytest.approx(by_hand)
+
+
 def test_the_account_adds_up() -> None:
     found = site(battery=1)
     parts = site_parts(found)
@@ -166,9 +216,11 @@ def test_the_account_adds_up() -> None:
     assert all(one.swing_w <= rows[0].swing_w * (1 + 1e-9) for one in rows)
     assert all(one.more_fraction >= 0 for one in rows)
     energy = energy_of(found, 1e12)
-    assert energy.run_j == pytest.approx(energy.token_j * 1e12)
-    assert energy.day_j == pytest.approx(found.site_w * 86400)
-    assert energy.step_j / RUN.step_s == pytest.approx(found.site_w)
+    assert energy.run_s == pytest.approx(
+        1e12 / (1024 * 8192) * RUN.step_s
+    )  # steps of 1,024 sequences of 8,192
+    assert energy.run_j == pytest.approx(found.site_w * energy.run_s)
+    assert energy.day_j == pytest.approx(energy.step_j * 86400 / RUN.step_s)
     mine = [one for one in grids(found) if one.grid.name == "usa"]
     assert len(mine) == 1
     assert mine[0].day_kg == pytest.approx(energy.day_kg)
@@ -185,6 +237,23 @@ def test_racks_of_a_site() -> None:
     assert any(row.power_w == rack.power_w for row in racks(found, rack))
 
 
+def no_smaller(most: int) -> None:
+    del most
+
+
+def smaller(**said: object) -> Callable[[int], Assessment | None]:
+    """The same layout on fewer chips, where a replica has 32."""
+
+    def on(most: int) -> Assessment | None:
+        num_chips = most // 32 * 32
+        run = step(num_chips=num_chips) if 1024 % (num_chips // 32) == 0 else None
+        if run is None:
+            return on(num_chips - 1)
+        return Assessment(run=run, asked=Site(**said), catalog=CATALOG, num_chips=num_chips)  # type: ignore[arg-type]
+
+    return on
+
+
 def test_limits_are_named_with_what_keeps_them_and_that_keeps_them() -> None:
     plain = site()
     trace = plain.trace
@@ -193,7 +262,7 @@ def test_limits_are_named_with_what_keeps_them_and_that_keeps_them() -> None:
         "swing_limit_w": trace.swing_w / 3,
         "ramp_limit_w_per_s": 1e4,
     }
-    broken = broken_limits(site(**said))
+    broken = broken_limits(site(**said), smaller(**said))
     assert [one.field for one in broken] == ["site_limit", "swing_limit", "ramp_limit"]
     assert [[fix.field for fix in one.fixes] for one in broken] == [
         ["battery", "chips"],
@@ -202,32 +271,85 @@ def test_limits_are_named_with_what_keeps_them_and_that_keeps_them() -> None:
     ]
     assert broken[1].over_fraction == pytest.approx(2.0)
     num = fixing(broken)["battery"]
-    assert broken_limits(site(**said, battery=num)) == ()
-    assert broken_limits(plain) == ()
+    assert broken_limits(site(**said, battery=num), no_smaller) == ()
+    assert broken_limits(plain, no_smaller) == ()
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_each_fix_of_a_swing_keeps_it(place: int) -> None:
-    plain = site()
-    allowed = site(capacitors_j=65.0).as_asked.trace.swing_w * 1.01
-    (broken,) = broken_limits(site(swing_limit_w=allowed))
-    assert [one.field for one in broken.fixes] == ["capacitors", "battery", "power_floor"]
-    said = (
-        {"capacitors_j": 65.0},
-        {"battery": broken.fixes[1].value},
-        {"power_floor_fraction": float(str(broken.fixes[2].value).removesuffix(" %")) / 100},
-    )[place]
-    assert broken_limits(site(swing_limit_w=allowed, **said)) == ()
-    assert broken.fixes[place].cost_w > 0
-    assert 0 < float(str(broken.fixes[2].value).removesuffix(" %")) < 100
-    assert plain.trace.swing_w > allowed
+FIXED: dict[str, Callable[[str | int], dict[str, object]]] = {
+    "capacitors": lambda said: {"capacitors_j": float(str(said).removesuffix(" J"))},
+    "battery": lambda said: {"battery": said},
+    "power_floor": lambda said: {"power_floor_fraction": float(str(said).removesuffix(" %")) / 100},
+}
 
 
-def test_a_site_below_its_mean_needs_fewer_chips() -> None:
-    plain = site()
-    (broken,) = broken_limits(site(site_limit_w=0.5 * plain.trace.mean_w))
-    assert [one.field for one in broken.fixes] == ["chips"]
-    assert 0 < int(broken.fixes[0].value) < 512
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.85, 0.95, 0.99])
+def test_fixes_of_a_swing_keep_it_and_what_burns_the_least_comes_first(share: float) -> None:
+    allowed = share * site().trace.swing_w
+    (broken,) = broken_limits(site(swing_limit_w=allowed), no_smaller)
+    held = site(capacitors_j=65.0).as_asked.trace.swing_w <= allowed
+    assert {one.field for one in broken.fixes} == {"battery", "power_floor"} | (
+        {"capacitors"} if held else set()
+    )
+    costs = [one.cost_w for one in broken.fixes]
+    assert costs == sorted(costs)
+    assert costs[0] > 0
+    for fix in broken.fixes:
+        after = site(swing_limit_w=allowed, **FIXED[fix.field](fix.value))
+        assert broken_limits(after, no_smaller) == ()
+        assert after.as_asked.cost_w == pytest.approx(fix.cost_w, rel=0.1)
+    assert fixing((broken,)) == {broken.fixes[0].field: broken.fixes[0].value}
+    (percent,) = (float(str(one.value)[:-2]) for one in broken.fixes if one.field == "power_floor")
+    lower = site(swing_limit_w=allowed, power_floor_fraction=percent / 100 - 0.002)
+    assert broken_limits(lower, no_smaller), "a floor that is lower is not enough"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"battery": 1, "battery_type": "supercapacitor-48v"},
+        {"power_floor_fraction": 0.6},
+        {
+            "power_floor_fraction": 0.5,
+            "battery": 3,
+            "battery_type": "supercapacitor-48v",
+            "capacitors_j": 20.0,
+        },
+        {"ramp_cap_w_per_s": 2e6, "capacitors_j": 65.0},
+    ],
+    ids=str,
+)
+def test_fixes_beside_other_remedies_keep_their_limit_too(said: dict[str, object]) -> None:
+    """Stores act one after the other, and what they lose is more to fall from."""
+    before = site(**said)
+    limits: dict[str, object] = {
+        "swing_limit_w": 0.5 * before.as_asked.trace.swing_w,
+        "ramp_limit_w_per_s": 0.3 * before.stop.change_w / 60,
+    }
+    for limit, value in limits.items():
+        (broken,) = broken_limits(site(**said, **{limit: value}), no_smaller)
+        assert broken.fixes
+        for fix in broken.fixes:
+            after = site(**{**said, limit: value, **FIXED[fix.field](fix.value)})
+            assert broken_limits(after, no_smaller) == (), fix
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_site_below_its_mean_needs_as_many_chips_fewer_as_its_layout_divides(share: float) -> None:
+    said: dict[str, object] = {"site_limit_w": share * site().trace.mean_w}
+    (broken,) = broken_limits(site(**said), smaller(**said))
+    (fix,) = broken.fixes
+    assert fix.field == "chips"
+    assert int(fix.value) % 32 == 0
+    assert 1024 % (int(fix.value) // 32) == 0
+    after = smaller(**said)(int(fix.value))
+    assert after is not None
+    assert broken_limits(after, no_smaller) == ()
+
+
+def test_a_site_that_nothing_brings_below_its_limit_says_so() -> None:
+    (broken,) = broken_limits(site(site_limit_w=1.0), no_smaller)
+    assert broken.fixes == ()
+    assert fixing((broken,)) == {}
 
 
 def test_a_stop_takes_what_a_stop_is_sized_for() -> None:
@@ -238,3 +360,104 @@ def test_a_stop_takes_what_a_stop_is_sized_for() -> None:
     assert found.stop.change_w == pytest.approx(1.05 * fallen_w)
     assert found.stop.need.energy_j == pytest.approx(found.stop.change_w**2 / (2 * 1e6 / 60))
     assert found.stop.ramp_s == pytest.approx(60 * found.stop.change_w / 1e6)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"power_floor_fraction": 0.9}, {"power_floor_fraction": 1.0}, {"ramp_cap_w_per_s": 1e5}, {"battery": 1}],
+    ids=str,
+)
+def test_a_job_that_stops_falls_from_what_the_site_draws_then(said: dict[str, object]) -> None:
+    """Chips that burn power fall from there, to where they fell without."""
+    plain, found = site(), site(**said)
+    assert found.stop.after_w == pytest.approx(plain.stop.after_w)
+    assert found.stop.change_w == pytest.approx(found.site_w - plain.stop.after_w)
+    assert found.stop.change_w > plain.stop.change_w
+    ratio = found.stop.change_w / plain.stop.change_w
+    assert found.stop.need.energy_j == pytest.approx(ratio**2 * plain.stop.need.energy_j)
+
+
+def test_a_limit_of_ramps_is_judged_by_what_burns_too() -> None:
+    limit = {"ramp_limit_w_per_s": 1.05 * site().stop.change_w / 60}
+    assert broken_limits(site(**limit), no_smaller) == ()
+    (broken,) = broken_limits(site(**limit, power_floor_fraction=1.0), no_smaller)
+    assert broken.field == "ramp_limit"
+    assert broken.limit_w == pytest.approx(1.05 * site().stop.change_w)
+
+
+def test_chips_in_a_checkpoint_keep_their_floor() -> None:
+    plain, floored = site(), site(power_floor_fraction=0.8)
+    (copying, _), (held, _) = plain.events, floored.events
+    assert copying.after_w < 0.8 * plain.trace.peak_w
+    assert held.after_w == pytest.approx(0.8 * plain.trace.peak_w)
+    assert held.change_w == pytest.approx(floored.site_w - held.after_w)
+
+
+def input_of(remedy: Remedy) -> str:
+    """The input that asks for a remedy."""
+    (name,) = (
+        name
+        for name in Site.__struct_fields__
+        if remedy.asked(msgspec.structs.replace(Site(), **{name: 7})) == 7
+    )
+    return name
+
+
+@pytest.mark.parametrize("remedy", REMEDIES, ids=input_of)
+def test_each_remedy_that_is_asked_for_is_applied_compared_and_named(remedy: Remedy) -> None:
+    plain = site()
+    place = REMEDIES.index(remedy)
+    size = 0.5 * plain.remedy_sizes[place]
+    whole = round(size + 0.5) if isinstance(getattr(Site(), input_of(remedy)), int) else size
+    found = site(**{input_of(remedy): whole})
+    assert not plain.is_remedied
+    assert found.is_remedied
+    assert found.remedy_sizes[place] == whole
+    alone = remedy.applied(found.stores, found.trace, whole)
+    assert found.as_asked.trace.power_w == pytest.approx(alone.trace.power_w)
+    assert found.as_asked.cost_w == alone.cost_w > 0
+    rows = remedies(found)
+    assert [one.name for one in rows] == ["as it is", *(one.name for one in found.remedies), "as asked"]
+    assert rows[-1].swing_w == rows[1 + place].swing_w
+
+
+def test_a_battery_that_is_named_is_the_one_that_is_counted() -> None:
+    """648 kW by modules of some kW each instead of containers of 1.9 MW."""
+    usual, modules = site(), site(battery_type="supercapacitor-48v")
+    unit = CATALOG.buffer("supercapacitor-48v")
+    assert modules.battery == unit
+    assert modules.num_even == num_units(unit, usual.need) > usual.num_even
+    assert modules.stop.num_batteries == num_units(unit, usual.stop.need)
+    asked = site(battery_type="supercapacitor-48v", battery=modules.num_even).as_asked
+    assert asked.num_units == modules.num_even
+    assert asked.name == "as asked"
+    assert asked.trace.swing_w < 0.01 * usual.trace.swing_w
+
+
+def test_few_servers_take_no_more_than_themselves_of_a_rack() -> None:
+    found = Assessment(
+        run=step(num_chips=8, pp=1, model="llama-3.1-8b"), asked=Site(), catalog=CATALOG, num_chips=8
+    )
+    rack = rack_of(found.machines, found.server_w, found.asked, CATALOG)
+    assert (rack.num_servers, rack.num_racks) == (1, 1)
+    assert rack.power_w == pytest.approx(10.2e3)
+
+
+@pytest.mark.parametrize("cooling", ["air", "liquid"])
+def test_the_row_of_ones_own_rack_is_cooled_as_asked(cooling: str) -> None:
+    found = site(cooling=cooling, rack_power_w=20e3)
+    rack = rack_of(found.machines, found.server_w, found.asked, CATALOG)
+    rows = racks(found, rack)
+    assert [row.cooling for row in rows if row.power_w == rack.power_w] == [CATALOG.cooling(cooling).title]
+    others = {row.power_w: row.cooling for row in rows if row.power_w != rack.power_w}
+    assert (others[10e3], others[120e3]) == ("air", "liquid")
+
+
+def test_a_grid_is_compared_with_the_one_whose_hours_differ_most() -> None:
+    mine, other = compared_grids(site(grid="texas"))
+    assert mine.name == "texas"
+    saved = {
+        one.name: day_of(one, CATALOG).saved_fraction(8) for one in CATALOG.grids() if one.hourly_kg_per_j
+    }
+    assert saved[other.name] == max(saved.values())
+    assert [one.name for one in compared_grids(site(grid=other.name))] == [other.name]

@@ -17,8 +17,9 @@ from datahall.power.activity import WAITING, Activity, checkpoint_activity, comm
 from datahall.power.chip import chip_power, chip_power_w
 from datahall.power.server import server_power, server_power_w
 from datahall.power.serving import mean_work
-from datahall.power.training import training_power
+from datahall.power.training import TrainingPower
 from datahall.training.layout.layout import Layout
+from datahall.training.pipeline.execution import simulate_step
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.workload.precision import Precision
@@ -55,8 +56,9 @@ def trained(tp: int, pp: int) -> list[object]:
     layout = Layout(
         tp=tp, pp=pp, dp=16 // (tp * pp), zero=1, micro_batch=1, recompute="none", sequence_parallel=tp > 1
     )  # fmt: skip
-    found = training_power(job, cluster_of(shipped().chip("h100-sxm"), 16), layout, framework("nemo"))
-    return [found.chip.value, found.energy.value, [msgspec.structs.astuple(one) for one in found.phases]]
+    cluster = cluster_of(shipped().chip("h100-sxm"), 16)
+    found = TrainingPower(run=simulate_step(job, cluster, layout, framework("nemo")))
+    return [found.chip.value, [msgspec.structs.astuple(one) for one in found.phases]]
 
 
 def calls() -> Iterator[tuple[str, object]]:

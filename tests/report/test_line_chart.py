@@ -111,3 +111,24 @@ def test_a_long_axis_of_time_is_round_on_a_clock(span_s: float, said: list[str])
     drawn = re.findall(r">([^<]+)</text>", svg(chart))
     assert [one for one in drawn if one in said] == said
     assert not any("2.78" in one or "3.33" in one for one in drawn)
+
+
+def numbers_below(picture: str) -> list[str]:
+    """The numbers of the lower axis."""
+    return re.findall(r'<text class="tick" x="[-\d.]+" y="[\d.]+" text-anchor="middle">([^<]*)<', picture)
+
+
+@pytest.mark.parametrize("end_s", [7.0, 60.0, 700.0, 4000.0, 36_000.0, 50_000.0, 3e5, 2e6, 4e7, 4e8])
+@pytest.mark.parametrize("start_share", [0.0, -0.4])
+def test_an_axis_of_time_has_round_times(end_s: float, start_share: float) -> None:
+    """Nobody reads 2.78 h or 3.33 min: ten thousand and two hundred seconds."""
+    series = Series("one", (start_share * end_s, end_s), (1.0, 2.0))
+    said = numbers_below(svg(LineChart(title="a", x=Axis("time", "s"), y=Axis("y"), series=(series,))))
+    assert 3 <= len(said) <= 10
+    assert all(re.fullmatch(r"[-−]?[\d,]+( (s|min|h|days?))?", one) for one in said), said
+
+
+def test_times_below_a_second_are_decimal() -> None:
+    series = Series("one", (0.0, 0.5), (1.0, 2.0))
+    said = numbers_below(svg(LineChart(title="a", x=Axis("time", "s"), y=Axis("y"), series=(series,))))
+    assert said[:3] == ["0 s", "100 ms", "200 ms"]

@@ -12,7 +12,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.fabric.collectives.crossing import narrowest
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import USUAL_BATCH
+from datahall.scenario.usual import USUAL_BATCH
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees, dimension, of_chip

@@ -20,10 +20,9 @@ from datahall.fabric.design.parts import usual_server
 from datahall.reliability.job import RunningJob
 from datahall.scenario.idle import does_nothing, is_changed
 from datahall.scenario.scenario import Scenario, model_of
-from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.datapath import DataPath
-from datahall.scenario.sections.training import USUAL_SEQ
+from datahall.scenario.usual import USUAL_CHIP, USUAL_SEQ
 from datahall.scenario.words import Format, Shuffle
 from datahall.units import fmt
 

@@ -20,7 +20,7 @@ from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
 from datahall.reliability.job import RunningJob, running_job
 from datahall.scenario.scenario import Scenario, section_name
 from datahall.scenario.sections.root import Root
-from datahall.scenario.sections.training import USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 from datahall.training.layout.layout import Layout
 from datahall.training.setup import framework_of, job_of
 from datahall.workload.flops import training_flop_per_token

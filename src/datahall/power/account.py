@@ -11,7 +11,7 @@ from datahall.breakdown import Breakdown
 from datahall.catalog.entries.site.grid import Grid
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import carbon_kg, day_of, embodied_kg_per_s
-from datahall.power.cooling import AIR, LIQUID, rack_flow
+from datahall.power.cooling import AIR, LIQUID, rack_flow, usual_cooling
 from datahall.power.rack import Rack
 from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import spectrum
@@ -138,8 +138,8 @@ def racks(found: Assessment, mine: Rack) -> tuple[RackRow, ...]:
     rows = []
     for power_w in sorted({*RACKS_W, mine.power_w}):
         blown, pumped = rack_flow(air, power_w), rack_flow(liquid, power_w)
-        by = air.title if blown.carries else liquid.title
-        rows.append(RackRow(power_w, blown.m3_per_s, blown.speed_m_per_s, pumped.m3_per_s, by))
+        by = mine.cooling if power_w == mine.power_w else usual_cooling(found.catalog, power_w)
+        rows.append(RackRow(power_w, blown.m3_per_s, blown.speed_m_per_s, pumped.m3_per_s, by.title))
     return tuple(rows)
 
 
@@ -156,6 +156,14 @@ def grids(found: Assessment) -> tuple[GridRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def compared_grids(found: Assessment) -> tuple[Grid, ...]:
+    """The grid of a site, and the one where it matters most at which hours a job rests."""
+    known = [one for one in found.catalog.grids() if one.hourly_kg_per_j]
+    swinging = max(known, key=lambda one: day_of(one, found.catalog).saved_fraction(REST_HOURS))
+    mine = found.catalog.grid(found.asked.grid)
+    return (mine,) if swinging.name == mine.name else (mine, swinging)
 
 
 def energy_of(found: Assessment, num_tokens: float | None) -> Energy:

@@ -7,46 +7,30 @@ from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Breakdown, derived, product, total
+from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
 from datahall.power.activity import (
     IDLE,
-    WAITING,
-    Activity,
-    Phase,
     checkpoint_activity,
-    communication_activity,
-    mean_activity,
 )
-from datahall.power.chip import chip_power, chip_power_w
+from datahall.power.chip import chip_power_w
 from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
 from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
-from datahall.power.swing.remedy import Remedied, floored, ramp_capped, stored
+from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
+from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import Spectrum, spectrum
 from datahall.power.swing.timeline import (
-    BACKWARD,
-    EXCHANGE,
-    FORWARD,
-    HOST,
-    ONCE,
-    OPTIMIZER,
-    SLOWEST,
-    WAIT,
     Timeline,
-    step_timeline,
 )
 from datahall.power.swing.trace import Trace, step_trace, together
-from datahall.power.training import compute_activity
+from datahall.power.training import TrainingPower
 from datahall.scenario.sections.operations.site import USUAL_RAMP, Site
 from datahall.training.pipeline.execution import Execution
-from datahall.training.step.passes import STREAM_SHARE
 from datahall.units import parse
 
 CHECKPOINT, STOPPED = "checkpoint", "stopped"
-BATTERY, SUPERCAPACITOR, CAPACITOR = "megapack-2xl", "supercapacitor-48v", "gb300-supply"
-WEIGHED_FLOOR = 0.9  # of the peak, in the table of remedies where nobody says a floor
-WEIGHED_RAMP_S = 1.0  # in which all of the swing may come and go, where nobody says a ramp
+SUPERCAPACITOR, CAPACITOR = "supercapacitor-48v", "gb300-supply"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,53 +65,26 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.num_chips - self.run.layout.num_chips
 
     @cached_property
-    def timeline(self) -> Timeline:
-        return step_timeline(self.run)
+    def power(self) -> TrainingPower:
+        """What its chips do and draw."""
+        return TrainingPower(run=self.run)
 
-    @cached_property
-    def activities(self) -> dict[str, Activity]:
-        """What a chip does in each phase of the step, in a checkpoint, and when its job has stopped."""
-        run, chip = self.run, self.run.cluster.chip
-        kernels = compute_activity(run.job, run.cluster, run.layout, run.framework)
-        exchange = communication_activity()
-        forward, back_in, back_weights = zip(
-            run.stages.layer.kernels_s, run.stages.layer.exchange_s, strict=True
-        )
-        host = run.cluster.host.link_bytes_per_s
-        return {
-            FORWARD: _mixed(kernels, exchange, [forward]),
-            BACKWARD: _mixed(kernels, exchange, [back_in, back_weights]),
-            WAIT: WAITING,
-            EXCHANGE: exchange,
-            OPTIMIZER: Activity(memory_fraction=STREAM_SHARE, busy_fraction=1.0),
-            HOST: IDLE,
-            ONCE: IDLE,
-            SLOWEST: WAITING,
-            CHECKPOINT: checkpoint_activity(host if isfinite(host) else 0.0, chip),
-            STOPPED: IDLE,
-        }
+    @property
+    def timeline(self) -> Timeline:
+        return self.power.timeline
+
+    @property
+    def chip(self) -> Breakdown:
+        """Mean power of a chip at work."""
+        return self.power.chip
 
     @cached_property
     def levels_w(self) -> dict[str, float]:
-        """What a chip draws in each of them [W]."""
-        return {name: chip_power_w(self.run.cluster.chip, one) for name, one in self.activities.items()}
-
-    @cached_property
-    def chip(self) -> Breakdown:
-        """Mean power of a chip at work."""
-        step_s, chip = self.timeline.step_s, self.run.cluster.chip
-        parts = [
-            product(
-                phase,
-                (
-                    derived("share of the step", time_s / step_s, "fraction"),
-                    chip_power(chip, self.activities[phase]),
-                ),
-                "w",
-            )
-            for phase, time_s in self.timeline.times_s().items()
-        ]
-        return total(f"mean power of a {chip.name}", parts)
+        """What a chip draws in each phase of the step, in a checkpoint, and when its job has stopped [W]."""
+        chip, host = self.run.cluster.chip, self.run.cluster.host.link_bytes_per_s
+        copying = checkpoint_activity(host if isfinite(host) else 0.0, chip)
+        left = {CHECKPOINT: copying, STOPPED: IDLE}
+        return self.power.levels_w | {name: chip_power_w(chip, one) for name, one in left.items()}
 
     @cached_property
     def provisioned(self) -> Breakdown:
@@ -167,77 +124,40 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def battery(self) -> Buffer:
-        return self.catalog.buffer(BATTERY)
+        return self.catalog.buffer(self.asked.battery_type)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """What its energy can be held in."""
+        return Stores(
+            capacitor=self.catalog.buffer(CAPACITOR),
+            num_chips=self.run.layout.num_chips,
+            supercapacitor=self.catalog.buffer(SUPERCAPACITOR),
+            battery=self.battery,
+        )
 
     @cached_property
     def as_asked(self) -> Remedied:
         """The site with all remedies that were asked for, one after the other."""
-        asked, found, cost_w = self.asked, Remedied(name="as asked", trace=self.trace, cost_w=0.0), 0.0
-        for remedied in (
-            lambda trace: floored(trace, asked.power_floor_fraction * trace.peak_w),
-            *(
-                (lambda trace: ramp_capped(trace, asked.ramp_cap_w_per_s or 0.0),)
-                if asked.ramp_cap_w_per_s
-                else ()
-            ),
-            lambda trace: stored(trace, self.capacitor(asked.capacitors_j), self.run.layout.num_chips),
-            lambda trace: stored(trace, self.catalog.buffer(SUPERCAPACITOR), asked.supercapacitors),
-            lambda trace: stored(trace, self.battery, asked.battery),
-        ):
-            found = remedied(found.trace)
-            cost_w += found.cost_w
-        return msgspec.structs.replace(found, name="as asked", cost_w=cost_w)
+        return all_asked(self.asked, self.stores, self.trace)
 
     @property
     def is_remedied(self) -> bool:
         """Whether a remedy was asked for."""
-        asked = self.asked
-        sizes = (
-            asked.power_floor_fraction,
-            asked.ramp_cap_w_per_s,
-            asked.capacitors_j,
-            asked.supercapacitors,
-            asked.battery,
-        )
-        return any(sizes)
+        return any(one.asked(self.asked) for one in REMEDIES)
 
-    @property
-    def floor_fraction(self) -> float:
-        """The floor of the table of remedies, over the peak."""
-        return self.asked.power_floor_fraction or WEIGHED_FLOOR
-
-    @property
-    def weighed_w_per_s(self) -> float:
-        """The ramp cap of that table [W/s]."""
-        return self.asked.ramp_cap_w_per_s or self.trace.swing_w / WEIGHED_RAMP_S
-
-    @property
-    def capacitor_j(self) -> float:
-        """The energy in a chip's power supply of that table."""
-        return self.asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j
+    @cached_property
+    def remedy_sizes(self) -> tuple[float, ...]:
+        """How large each remedy is in the comparison of them: as asked, or as it is weighed."""
+        return tuple(size_of(one, self.asked, self.stores, self.trace) for one in REMEDIES)
 
     @cached_property
     def remedies(self) -> tuple[Remedied, ...]:
-        """Each remedy alone: as large as asked, or large enough to be told apart, or to even the step out."""
-        trace, asked = self.trace, self.asked
-        supercapacitor = self.catalog.buffer(SUPERCAPACITOR)
-        floor, ramp = (
-            asked.power_floor_fraction or WEIGHED_FLOOR,
-            asked.ramp_cap_w_per_s or trace.swing_w / WEIGHED_RAMP_S,
+        """Each remedy alone."""
+        return tuple(
+            one.applied(self.stores, self.trace, size)
+            for one, size in zip(REMEDIES, self.remedy_sizes, strict=True)
         )
-        capacitor = self.capacitor(asked.capacitors_j or self.catalog.buffer(CAPACITOR).energy_j)
-        return (
-            floored(trace, floor * trace.peak_w),
-            ramp_capped(trace, ramp),
-            stored(trace, capacitor, self.run.layout.num_chips),
-            stored(trace, supercapacitor, asked.supercapacitors or num_units(supercapacitor, self.need)),
-            stored(trace, self.battery, asked.battery or self.num_even),
-        )
-
-    def capacitor(self, energy_j: float) -> Buffer:
-        """Capacitors of a chip's power supply with so much energy, that of a GB300 otherwise."""
-        known = self.catalog.buffer(CAPACITOR)
-        return msgspec.structs.replace(known, energy_j=energy_j)
 
     @property
     def ramp_w_per_s(self) -> float:
@@ -257,11 +177,14 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _event(self, name: str) -> Event:
         machines, chips = self.machines, self.run.layout.num_chips
         fall_w = wall_w(machines, self.chip.value) - wall_w(machines, self.levels_w[name])
-        change_w = chips * fall_w * (1.0 + self.building.electrical.value)
+        after_w = self.drawn.value - chips * fall_w * (1.0 + self.building.electrical.value)
+        if name == CHECKPOINT:  # chips whose job goes on keep their floor
+            after_w = max(after_w, self.asked.power_floor_fraction * self.trace.peak_w)
+        change_w = self.site_w - after_w
         need = stop_need(change_w, self.ramp_w_per_s)
         return Event(
             name=name,
-            after_w=self.drawn.value - change_w,
+            after_w=after_w,
             change_w=change_w,
             need=need,
             num_batteries=num_units(self.battery, need),
@@ -298,6 +221,13 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The phase in which it draws the least."""
         return min(self.timeline.times_s(), key=self.levels_w.__getitem__)
 
+    @cached_property
+    def together_fraction(self) -> float:
+        """The swing over what it would be if all chips went from the one to the other at once."""
+        high_w, low_w = (wall_w(self.machines, self.levels_w[phase]) for phase in (self.busiest, self.idlest))
+        all_w = self.run.layout.num_chips * (high_w - low_w) * (1.0 + self.building.electrical.value)
+        return min(1.0, self.trace.swing_w / all_w) if all_w else 1.0
+
     @property
     def num_even(self) -> int:
         """Containers that even the step out."""
@@ -307,9 +237,3 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def token_j(self) -> float:
         """Energy of the site for a token that is trained on."""
         return self.site_w / self.run.tokens_per_s
-
-
-def _mixed(kernels: Activity, exchange: Activity, times_s: list[tuple[float, float]]) -> Activity:
-    """Layers whose kernels and exchange alternate too fast to be told apart."""
-    kernels_s, exchange_s = (sum(pair[place] for pair in times_s) for place in (0, 1))
-    return mean_activity((Phase("kernels", kernels_s, kernels), Phase("exchange", exchange_s, exchange)))

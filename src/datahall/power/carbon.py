@@ -15,7 +15,8 @@ from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.site.grid import HOURS, Grid
 from datahall.units import DAY_S
 
-LIFE_S = 5 * 365.0 * DAY_S  # over which what was made is written off
+LIFE_YEARS = 5  # over which what was made is written off
+LIFE_S = LIFE_YEARS * 365.0 * DAY_S
 
 
 class Day(NamedTuple):

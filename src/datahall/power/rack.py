@@ -37,7 +37,7 @@ def rack_of(machines: Machines, server_w: float, asked: Site, catalog: Catalog) 
             hint=f"at least {option('rack_power', fmt(server_w, 'w', 3))}",
         )
     most_w = asked.rack_power_w or catalog.cooling(asked.cooling or AIR).rack_limit_w
-    num = servers_per_rack(server_w, most_w)
+    num = min(servers_per_rack(server_w, most_w), machines.num_servers)
     power_w = num * server_w
     return Rack(
         num_servers=num,

@@ -25,17 +25,25 @@ def server_power(
     each: float | Breakdown,
     num_chips: int = USUAL_CHIPS,
     *,
-    num_nics: int = USUAL_CHIPS,
+    num_nics: int | None = None,
     at_the_wall: bool = True,
 ) -> Breakdown:
-    """Power of one server whose chips draw `each`, a figure or a number [W], with its parts and its band [W]."""
+    """Power of one server whose chips draw `each`, a figure or a number [W], with its parts and its band [W].
+
+    It has a NIC for every chip, as the servers that were measured, unless `num_nics` says otherwise.
+    """
     found = constants().server
     count = derived("chips of a server", num_chips, "count")
     one = each if isinstance(each, Breakdown) else derived(f"mean power of a {chip.name}", each, "w")
     chips = product("chips", (count, without_band(one)), "w")
     share = derived("of a server of eight chips", num_chips / USUAL_CHIPS, "ratio")
     nics = product(
-        "NICs", (derived("NICs of a server", num_nics, "count"), assumed("of a NIC", NIC_W, "w", NIC)), "w"
+        "NICs",
+        (
+            derived("NICs of a server", _nics(num_chips, num_nics), "count"),
+            assumed("of a NIC", NIC_W, "w", NIC),
+        ),
+        "w",
     )
     idle = product("idle chips", (count, derived("an idle chip", idle_power_w(chip), "w")), "w")
     load = product(
@@ -54,6 +62,10 @@ def server_power(
     return drawn.with_band(*band_of("server", chip), constants().server_fitted_on)
 
 
+def _nics(num_chips: int, num_nics: int | None) -> int:
+    return num_chips if num_nics is None else num_nics
+
+
 def _constant(name: str, value: float, unit: str) -> Breakdown:
     return fitted(name, value, unit, constants().server_fitted_on, constants().server_source)
 
@@ -69,7 +81,7 @@ def server_power_w(
     chip_power_w: float,
     num_chips: int = USUAL_CHIPS,
     *,
-    num_nics: int = USUAL_CHIPS,
+    num_nics: int | None = None,
     at_the_wall: bool = True,
 ) -> float:
     """The same as a number [W].
@@ -85,7 +97,7 @@ def server_power_w(
     drawn_w = (
         num_chips * chip_power_w
         + found.host_w * num_chips / USUAL_CHIPS
-        + num_nics * NIC_W
+        + _nics(num_chips, num_nics) * NIC_W
         + found.load_fraction * num_chips * (chip_power_w - idle_power_w(chip))
     )
     return drawn_w / found.supply_efficiency if at_the_wall else drawn_w

@@ -70,6 +70,11 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
         return self.server.num_host_chips
 
     @property
+    def num_host_nics(self) -> int:
+        """NICs of one host: four in such a tray; one for every chip where nobody published them."""
+        return round(self.server.num_nics / max(1, self.server.num_hosts)) or self.num_host_chips
+
+    @property
     def num_nodes(self) -> int:
         """Hosts."""
         return -(-self.num_chips // self.num_host_chips)
@@ -153,11 +158,12 @@ def drawn(machines: Machines, building: Building, chip: Breakdown, num_idle: int
 
 def wall_w(machines: Machines, chip_w: float) -> float:
     """A chip's share of what its host draws from the wall [W]."""
-    return server_power_w(machines.chip, chip_w, machines.num_host_chips) / machines.num_host_chips
+    num = machines.num_host_chips
+    return server_power_w(machines.chip, chip_w, num, num_nics=machines.num_host_nics) / num
 
 
 def _host(machines: Machines, chip: Breakdown) -> Breakdown:
-    return server_power(machines.chip, chip, machines.num_host_chips)
+    return server_power(machines.chip, chip, machines.num_host_chips, num_nics=machines.num_host_nics)
 
 
 def _site(name: str, servers: Breakdown, network: Breakdown, building: Building) -> Breakdown:

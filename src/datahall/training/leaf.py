@@ -22,7 +22,7 @@ from datahall.breakdown import (
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.catalog.number_formats import unit_for
-from datahall.scenario.sections.training import USUAL_BATCH
+from datahall.scenario.usual import USUAL_BATCH
 from datahall.training.layout.layout import Layout
 
 # what an input is called in a figure of training, where it has another name there

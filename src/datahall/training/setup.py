@@ -16,7 +16,8 @@ from datahall.cluster.cluster import Cluster, cluster_as_small, cluster_from
 from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.training import USUAL_BATCH, USUAL_SEQ, TrainingJob
+from datahall.scenario.sections.training import TrainingJob
+from datahall.scenario.usual import USUAL_BATCH, USUAL_SEQ
 from datahall.training.layout.asked import LaidOut, laid_out, precision_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile

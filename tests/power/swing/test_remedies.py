@@ -21,7 +21,7 @@ from datahall.power.swing.battery import (
     trace_need,
     units_figure,
 )
-from datahall.power.swing.remedy import fewest_units, floored, ramp_capped, stored
+from datahall.power.swing.remedy import fewest, floored, ramp_capped, stored
 from datahall.power.swing.trace import Trace
 
 MEGAPACK, SUPERCAP, SUPPLY = (load().buffer(name) for name in ("megapack", "supercapacitor", "psu"))
@@ -132,18 +132,22 @@ def test_a_slower_ramp_burns_more() -> None:
 
 @pytest.mark.parametrize("limit_w", [1e6, 10e6, 40e6])
 def test_the_fewest_units_keep_a_swing_and_one_less_does_not(limit_w: float) -> None:
-    num = fewest_units(WAVE, MEGAPACK, limit_w, 1000)
+    def keeps(num: int) -> bool:
+        return stored(WAVE, MEGAPACK, num).trace.swing_w <= limit_w
+
+    num = fewest(keeps, 0, 1000)
     assert num is not None
     assert (
         stored(WAVE, MEGAPACK, num).trace.swing_w <= limit_w < stored(WAVE, MEGAPACK, num - 1).trace.swing_w
     )
-    assert fewest_units(WAVE, MEGAPACK, WAVE.swing_w, 1000) == 0
-    assert fewest_units(WAVE, MEGAPACK, limit_w, num - 1) is None
+    assert fewest(lambda _: True, 0, 1000) == 0
+    assert fewest(lambda _: True, 7, 1000) == 7
+    assert fewest(keeps, 0, num - 1) is None
 
 
 def test_one_unit_is_found_where_one_is_enough() -> None:
     small = square_trace(0.0, 1e6, duty=0.5, step_s=2.0)
-    assert fewest_units(small, MEGAPACK, 1e5, 1000) == 1
+    assert fewest(lambda num: stored(small, MEGAPACK, num).trace.swing_w <= 1e5, 0, 1000) == 1
     assert floored(small, 0.0).stored == ramp_capped(small, 1e6).stored == Need(0.0, 0.0)
 
 
@@ -154,3 +158,10 @@ def test_a_load_without_swing_needs_nothing() -> None:
     found = stored(flat, MEGAPACK, 10)
     assert found.cost_w == 0.0
     assert found.trace.power_w == pytest.approx(flat.power_w)
+
+
+def test_what_rounding_leaves_of_a_level_line_is_no_swing() -> None:
+    level = stored(floored(WAVE, WAVE.peak_w).trace, MEGAPACK, 3).trace
+    assert level.swing_w == 0.0
+    assert Trace(period_s=1.0, power_w=np.array([1e6, 1e6 + 1e-7])).swing_w == 0.0
+    assert Trace(period_s=1.0, power_w=np.array([1e6, 1e6 + 1.0])).swing_w == 1.0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, LineChart, Mark, Series, StackChart
-from datahall.power.account import site_parts
+from datahall.answers.power.words import RISKY_BAND
+from datahall.catalog.entries.site.grid import HOURS
+from datahall.power.account import compared_grids, site_parts
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import day_of
 from datahall.power.picture import drawn_lines, drawn_spectrum, stop_lines
+from datahall.power.swing.remedies import REMEDIES
 from datahall.power.swing.spectrum import RISKY_HZ
 from datahall.units import fmt
 
@@ -17,7 +20,8 @@ def power_chart(found: Assessment) -> LineChart:
     if found.is_remedied:
         named["as asked"] = found.as_asked.trace
     else:
-        named |= {"with capacitors": found.remedies[2].trace, "with a battery": found.remedies[-1].trace}
+        both = zip(REMEDIES, found.remedies, strict=True)
+        named |= {remedy.drawn: one.trace for remedy, one in both if remedy.drawn}
     return LineChart(
         title="power of the site through two steps",
         x=Axis("time", "s"),
@@ -30,7 +34,7 @@ def spectrum_chart(found: Assessment) -> LineChart:
     """Amplitudes by frequency, and the band that grids resonate in."""
     low_hz, high_hz = RISKY_HZ
     return LineChart(
-        title="the swing by frequency; grids and turbines resonate between 0.2 and 3 Hz",
+        title=f"the swing by frequency; grids and turbines resonate {RISKY_BAND}",
         x=Axis("frequency", "hz", log=True),
         y=Axis("amplitude", "w", log=True),
         series=(Series("as it is", *drawn_spectrum(found.trace)),),
@@ -40,7 +44,7 @@ def spectrum_chart(found: Assessment) -> LineChart:
 
 def stop_chart(found: Assessment) -> LineChart:
     """The job stopping, and the grid at its ramp."""
-    load, grid = stop_lines(found.drawn.value, found.stop.after_w, found.stop.ramp_s)
+    load, grid = stop_lines(found.site_w, found.stop.after_w, found.stop.ramp_s)
     return LineChart(
         title=f"when the job stops; between the lines {fmt(found.stop.need.energy_j, 'j', 3)} to be stored",
         x=Axis("time", "s"),
@@ -60,15 +64,14 @@ def parts_chart(found: Assessment) -> StackChart:
 
 
 def hours_chart(found: Assessment) -> LineChart:
-    """Carbon through the day of its grid, and of one where the sun shines."""
-    catalog = found.catalog
-    grids = {one.name: one for one in (catalog.grid(found.asked.grid), catalog.grid("california"))}
-    hours = tuple(float(hour) for hour in range(24))
+    """Carbon through the day of its grid, and of the one whose hours differ most."""
+    hours = tuple(float(hour) for hour in range(HOURS))
     return LineChart(
         title="carbon of a kWh through a day",
         x=Axis("hour of the day", "count"),
         y=Axis("carbon", "kg_per_j"),
         series=tuple(
-            Series(grid.title, hours, day_of(grid, catalog).hours_kg_per_j) for grid in grids.values()
+            Series(grid.title, hours, day_of(grid, found.catalog).hours_kg_per_j)
+            for grid in compared_grids(found)
         ),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import structs
 
 from datahall.answer import Answer, Cell
@@ -16,15 +18,16 @@ from datahall.answers.power.tables import (
     phases_table,
     remedies_table,
 )
+from datahall.answers.power.words import RISKY_BAND
 from datahall.answers.training.idle import idle_layout
 from datahall.cluster.joined import Joined
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.planner.training.laid import Step, laid_step
+from datahall.planner.training.laid import Step, laid_step, laid_within
 from datahall.power.account import Energy, energy_of
 from datahall.power.assessment import Assessment
-from datahall.power.carbon import day_of
+from datahall.power.carbon import LIFE_YEARS, day_of
 from datahall.power.limits import Broken, broken_limits, fixing
 from datahall.power.rack import Rack, rack_of
 from datahall.power.swing.battery import binds
@@ -35,13 +38,16 @@ from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs
 from datahall.units import fmt, short
 
+AT_ONCE = 0.95  # of the swing of all chips together, from which they are said to swing so
+
 
 def show_power(scenario: Scenario) -> Answer:
     """A site with so many chips that train one model: its power by parts and over time, remedies, energy, carbon."""
     step, asked = laid_step(scenario), scenario.one(Site)
-    found = Assessment(run=step.run, asked=asked, catalog=scenario.catalog, num_chips=step.num_chips)
+    found = _assessed(scenario, step)
     rack = rack_of(found.machines, found.server_w, asked, scenario.catalog)
-    broken, energy = broken_limits(found), energy_of(found, scenario.one(TrainingJob).num_tokens)
+    broken = broken_limits(found, partial(_smaller, scenario, step))
+    energy = energy_of(found, scenario.one(TrainingJob).num_tokens)
     return Answer(
         kind="site power",
         inputs={**step.used, **used_by_machine(scenario, step.run.cluster), "chips": step.num_chips},
@@ -72,10 +78,25 @@ def show_power(scenario: Scenario) -> Answer:
 
 
 def prepare(scenario: Scenario) -> None:
-    """Look up the building, the grid and the way to cool, without laying out a run."""
+    """Look up the building, the grid, the way to cool and the battery, without laying out a run."""
     asked = scenario.one(Site)
     scenario.catalog.facility(asked.facility)
     scenario.catalog.grid(asked.grid)
+    scenario.catalog.buffer(asked.battery_type)
+    if asked.cooling:
+        scenario.catalog.cooling(asked.cooling)
+
+
+def _assessed(scenario: Scenario, step: Step) -> Assessment:
+    return Assessment(
+        run=step.run, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=step.num_chips
+    )
+
+
+def _smaller(scenario: Scenario, step: Step, most: int) -> Assessment | None:
+    """The same site with at most so many chips."""
+    laid = laid_within(scenario, step, most)
+    return None if laid is None else _assessed(scenario, laid)
 
 
 def _way_out(broken: tuple[Broken, ...]) -> tuple[str, ...]:
@@ -88,6 +109,7 @@ def _way_out(broken: tuple[Broken, ...]) -> tuple[str, ...]:
             for fix in one.fixes
         )
         for one in broken
+        if one.fixes
     )
 
 
@@ -135,9 +157,18 @@ def _binding(found: Assessment) -> str:
     busiest, idlest, seen = found.busiest, found.idlest, found.spectrum
     return (
         f"A chip draws {fmt(found.levels_w[busiest], 'w', 3)} in {busiest} and {fmt(found.levels_w[idlest], 'w', 3)} "
-        f"in “{idlest}”, all at the same time. The swing is largest at {fmt(seen.dominant_hz, 'hz', 3)}, and "
-        f"{fmt(seen.band_fraction, 'fraction')} of its energy lies between 0.2 and 3 Hz, where grids and turbines "
-        "resonate."
+        f"in “{idlest}”, {_in_step(found)}. The swing is largest at {fmt(seen.dominant_hz, 'hz', 3)}, and "
+        f"{fmt(seen.band_fraction, 'fraction')} of its energy lies {RISKY_BAND}, where grids and turbines resonate."
+    )
+
+
+def _in_step(found: Assessment) -> str:
+    """Whether chips do so at once."""
+    if found.together_fraction >= AT_ONCE:
+        return "all at the same time"
+    return (
+        "though not all at the same time: the site swings by "
+        f"{fmt(found.together_fraction, 'fraction')} of what it would if they did"
     )
 
 
@@ -194,7 +225,7 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
         f"{run.layout.words}, global batch {run.job.global_batch:,} ({laid}); {run.tokens_per_s:,.0f} tokens/s, "
         f"{fmt(energy.token_j, 'j_per_token', 3)}",
         f"{counted(rack.num_racks, 'rack')} of {counted(rack.num_servers, machines.server.form)}, "
-        f"{fmt(rack.power_w, 'w', 3)} each, cooled by {rack.cooling.title}; PUE "
+        f"{fmt(rack.power_w, 'w', 3)}{' each' if rack.num_racks > 1 else ''}, cooled by {rack.cooling.title}; PUE "
         f"{short(found.building.pue.value)} ({home})",
         *_emitted(scenario, found, energy),
         *idle_layout(scenario, run.layout),
@@ -214,10 +245,17 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
         )
     if found.num_idle:
         lines.append(f"{found.num_idle:,} chips have no work and draw what an idle chip does")
+    limit_w = asked.site_limit_w
+    if limit_w is not None and found.as_asked.trace.peak_w <= limit_w < found.provisioned.value:
+        lines.append(
+            f"{option('site_limit')} is kept by what this job draws: nameplates add up to "
+            f"{fmt(found.provisioned.value, 'w', 3)}"
+        )
     if found.need.energy_j:
         lines.append(
-            f"a battery that evens the step out would empty {found.need.rate_per_hour:,.0f} times an hour: "
-            f"{binds(found.battery, found.need)} says how many, and capacitors hold enough energy"
+            "at the power that evens the step out, a battery with just the energy for it would be empty in "
+            f"{fmt(found.need.empty_s, 's', 3)}: {binds(found.battery, found.need)} says how "
+            "many it takes"
         )
     return tuple(lines)
 
@@ -237,7 +275,8 @@ def _emitted(scenario: Scenario, found: Assessment, energy: Energy) -> list[str]
         )
     if energy.embodied_day_kg is not None:
         lines.append(
-            f"manufacture of its boards adds {fmt(energy.embodied_day_kg, 'kg', 3)} of CO₂ a day, over five years"
+            f"manufacture of its boards adds {fmt(energy.embodied_day_kg, 'kg', 3)} of CO₂ a day, over "
+            f"{counted(LIFE_YEARS, 'year')}"
         )
     return lines
 
@@ -251,9 +290,12 @@ def _next(scenario: Scenario, found: Assessment, step: Step, broken: tuple[Broke
     if step.is_searched and not found.num_idle:
         laid = {**layout_inputs(step.run.layout), "global_batch": step.run.job.global_batch}
     commands = []
-    if broken:
-        commands.append(follow(scenario, changes=dict(fixing(broken))))
-    elif not found.is_remedied:
+    fixes: dict[str, Plain | None] = dict(fixing(broken))
+    if "chips" in fixes and scenario.given("dp"):
+        fixes["dp"] = None  # the chips left over
+    if fixes:
+        commands.append(follow(scenario, changes=fixes))
+    elif not broken and not found.is_remedied:
         commands.append(follow(scenario, changes={"battery": found.num_even}))
     commands.append(follow(scenario, tail="-o power.html"))
     if laid:

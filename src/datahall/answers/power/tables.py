@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isnan
 
 from datahall.answer import Column, Quantity, Table
+from datahall.answers.power.words import RISKY_SPAN
 from datahall.power.account import REST_HOURS, grids, racks, remedies, site_parts, step_phases
 from datahall.power.assessment import Assessment
 from datahall.power.cooling import AIR, LIQUID
 from datahall.power.rack import Rack
+from datahall.power.swing.remedies import REMEDIES
 from datahall.units import fmt
 
 
@@ -24,7 +27,8 @@ def parts_table(found: Assessment) -> Table:
             Column("drawn per chip", "w"),
         ),
         rows=site_parts(found),
-        note="provisioned: what nameplates say, and what must be built and connected; drawn: the mean of a step",
+        note="provisioned: what nameplates add up to, which a site is built and connected for; drawn: the mean of a "
+        f"step, {fmt(found.as_asked.trace.peak_w, 'w', 3)} at its peak",
     )
 
 
@@ -40,7 +44,8 @@ def phases_table(found: Assessment) -> Table:
             Column("energy of a chip", "j"),
         ),
         rows=step_phases(found),
-        note="times in the mean over all stages; exchange inside layers is part of forward and backward",
+        note="times in the mean over all stages; exchange inside layers, and waiting for parameters that move "
+        "beside them, is part of forward and backward",
     )
 
 
@@ -54,16 +59,22 @@ def remedies_table(found: Assessment) -> Table:
             Column("units", "count"),
             Column("swing", "w"),
             Column("fastest ramp", "w_per_s"),
-            Column("0.2–3 Hz, RMS", "w"),
+            Column(f"{RISKY_SPAN}, RMS", "w"),
             Column("more energy", "fraction"),
             Column("stored", "j"),
         ),
         rows=tuple((*one[:1], one.num_units or None, *one[2:6], one.stored_j or None) for one in rows),
         marked=len(rows) - 1 if found.is_remedied else 0,
-        note=f"floor at {fmt(found.floor_fraction, 'fraction')} of the peak; "
-        f"ramp cap {fmt(found.weighed_w_per_s, 'w_per_s', 3)}; "
-        f"capacitors of {fmt(found.capacitor_j, 'j')} a chip; the others as many as even the step out, unless said",
+        note="; ".join(
+            (*_sizes(found), "the others as many as even the step out, unless said"),
+        ),
     )
+
+
+def _sizes(found: Assessment) -> Iterator[str]:
+    for remedy, size in zip(REMEDIES, found.remedy_sizes, strict=True):
+        if remedy.said:
+            yield remedy.said.format(fmt(size, remedy.unit, 3))
 
 
 def events_table(found: Assessment) -> Table:

@@ -108,10 +108,12 @@ def _apart(card: Scorecard) -> tuple[str, ...]:
     if not card.apart:
         return ()
     shares = sorted({f"{one.apart_percent:.0f}" for one in card.apart.values()}, key=float)
-    held = shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]}"
+    said = shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]}"
+    held = f"{said} % of the rows of one (of those with many rows)"
+    if len(card.apart) == 1:
+        held = f"{said} % of the rows of the one with many, {next(iter(card.apart))}"
     return (
-        "bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
-        f"{held} % of the rows of one (of those with many rows)",
+        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold {held}",
     )
 
 

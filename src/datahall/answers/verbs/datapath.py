@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.scenario.takes import Takes
+from datahall.scenario.usual import USUAL_CHIP
 
 VERBS = (
     Verb(
@@ -13,7 +14,7 @@ VERBS = (
         takes=(Takes("datapath"), Takes("fabric", only=("chips", "chip"))),
         arguments=("workload",),
         required=("workload", "chips"),
-        means=(("chips", "How many chips read."), ("chip", "Chip (default: h100-sxm).")),
+        means=(("chips", "How many chips read."), ("chip", f"Chip (default: {USUAL_CHIP}).")),
         examples=(
             "resnet50 --chips 64 --storage nvme,object",
             "unet3d --chips 36 --storage lustre --readers 16",

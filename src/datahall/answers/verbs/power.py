@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.scenario.takes import Takes
+from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
 
 VERBS = (
     Verb(
@@ -27,7 +28,8 @@ VERBS = (
             ("tokens", "Tokens to train on, for the energy of the whole run."),
             (
                 "global_batch",
-                "Sequences of a step (default 1024, or one for every 16 chips where nobody says a layout).",
+                f"Sequences of a step (default {USUAL_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips where nobody "
+                "says a layout).",
             ),
         ),
         examples=(

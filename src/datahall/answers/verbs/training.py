@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.scenario.takes import Takes
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
@@ -29,10 +30,11 @@ VERBS = (
             ),
             (
                 "global_batch",
-                "Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.",
+                f"Sequences of a step, all replicas together (default {USUAL_BATCH}); chips they do not divide over "
+                "stay idle.",
             ),
-            ("seq", "Tokens of a sequence (default 8192)."),
-            ("precision", "Number format: bf16, fp8, mxfp8, … (default bf16)."),
+            ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
+            ("precision", f"Number format: bf16, fp8, mxfp8, … (default {USUAL_PRECISION})."),
             (
                 "layout",
                 "The layout you have, to be set beside the best: Megatron-LM arguments, torchtitan TOML or DeepSpeed "

@@ -11,8 +11,8 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.topologies import topology_of_parts
-from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import PLAIN_TOPOLOGIES, TOPOLOGIES
 
 

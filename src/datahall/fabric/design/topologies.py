@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.tiers import Tiering, clos_tiers, rail_only_tiers, rail_optimised_tiers
-from datahall.scenario.sections.deployment import USUAL_CHIP
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import TAPERED, TopologyName
 
 

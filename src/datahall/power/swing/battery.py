@@ -37,6 +37,11 @@ class Need(NamedTuple):
         """Its C-rate: how often an hour the energy could go out at that power."""
         return self.power_w * HOUR_S / self.energy_j if self.energy_j else 0.0
 
+    @property
+    def empty_s(self) -> float:
+        """How long the energy lasts at that power."""
+        return self.energy_j / self.power_w if self.power_w else 0.0
+
 
 def periodic_need(swing_w: float, *, duty_fraction: float, period_s: float) -> Need:
     """What evens out a load that is high for a share of its period.

@@ -11,6 +11,8 @@ of it can be taken out.  Each loses energy; none takes time of the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 
@@ -98,17 +100,16 @@ def _time_constant_s(trace: Trace, energy_j: float) -> float:
     return low_s
 
 
-def fewest_units(trace: Trace, buffer: Buffer, swing_w: float, most: int) -> int | None:
-    """The fewest units of a store that keep a swing; None where `most` do not."""
-    if trace.swing_w <= swing_w:
-        return 0
-    if stored(trace, buffer, most).trace.swing_w > swing_w:
+def fewest(keeps: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The fewest units of a store, of so many at least, that are enough; None where `most` are not.
+
+    >>> fewest(lambda num: num * num >= 50, 0, 100), fewest(lambda num: num > 100, 0, 100)
+    (8, None)
+    """
+    if not keeps(most):
         return None
-    low, high = 0, most
+    low, high = least - 1, most
     while high - low > 1:
         middle = (low + high) // 2
-        if stored(trace, buffer, middle).trace.swing_w <= swing_w:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if keeps(middle) else (middle, high)
     return high

@@ -37,12 +37,12 @@ class Spectrum(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def band_rms_w(self) -> float:
-        """The part of it between 0.2 and 3 Hz."""
+        """The part of it where grids and turbines resonate."""
         return float(np.sqrt((self.amplitudes_w[self._risky] ** 2).sum() / 2.0))
 
     @property
     def band_fraction(self) -> float:
-        """The share of the swing's energy between 0.2 and 3 Hz."""
+        """The share of the swing's energy that lies there."""
         return (self.band_rms_w / self.rms_w) ** 2 if self.rms_w else 0.0
 
     @property

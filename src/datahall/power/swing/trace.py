@@ -23,6 +23,7 @@ from datahall.power.swing.timeline import Floats, Timeline
 RESOLUTION_S = 1e-3
 MOST_SAMPLES = 1 << 16  # of a step; a longer one is sampled more coarsely
 LEAST_SAMPLES = 64
+LEVEL = 1e-12  # of the peak
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +56,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def swing_w(self) -> float:
-        """From the lowest to the highest."""
-        return self.peak_w - self.low_w
+        """From the lowest to the highest; what rounding leaves of a level line is none."""
+        swing_w = self.peak_w - self.low_w
+        return swing_w if swing_w > LEVEL * abs(self.peak_w) else 0.0
 
     @property
     def ramp_w_per_s(self) -> float:

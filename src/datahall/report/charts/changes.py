@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import ChangeChart
 from datahall.report.cell import shown
-from datahall.report.charts.chart import LETTER, WIDTH, escape, line, picture, text
+from datahall.report.charts.chart import WIDTH, escape, line, picture, text, width_of
 
 BAR, GAP, TOP = 18, 9, 8
 MORE, LESS = "var(--c2)", "var(--c4)"
@@ -12,9 +12,9 @@ MORE, LESS = "var(--c2)", "var(--c4)"
 
 def draw(chart: ChangeChart) -> str:
     """Draw one bar per row from the line of no change, with its share at the end."""
-    left = LETTER * max(len(name) for name in chart.rows) + 14
+    left = max(map(width_of, chart.rows)) + 14
     words = [shown(share, "fraction") for share in chart.shares]
-    beside = LETTER * max(len(said) for said in words) + 10
+    beside = max(map(width_of, words)) + 10
     low, high = min(0.0, *chart.shares), max(0.0, *chart.shares)
     start, end = left + (beside if low else 0.0), WIDTH - beside
     scale = (end - start) / ((high - low) or 1.0)

@@ -24,19 +24,22 @@ from datahall.answer import (
     StackChart,
     TopologyChart,
 )
-from datahall.units import fmt
+from datahall.units import DAY_S, fmt
 
 WIDTH, HEIGHT = 760, 420
-# of time between two lines of an axis: seconds, minutes, hours, days
-EVERY_S = (1, 5, 15, 60, 300, 900, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400)
-MOST_TIMES = 8
-LEAST_ON_CLOCK_S = 120.0  # shorter axes count in tens of seconds
 LEFT, RIGHT, FLOOR, TOP = 92, WIDTH - 20, HEIGHT - 46, 28  # where two axes begin and end
 COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
 SHORT_UNIT = 4  # letters, e.g. of GB/s: longer ones would not fit beside every number
 LETTER = 6.9  # width of a letter of a label, for placing; generous, for fonts differ
+DIGIT, WIDE = 7.4, 11.5  # that of a digit, and of a letter in WIDEST
+WIDEST = "MWm%@"
 UNIT_LETTERS = 12  # that the title of an axis may get besides, for its unit
+# of time between two lines: seconds, minutes, hours, days
+EVERY_S = (
+    1, 2, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400,
+)  # fmt: skip
+MOST_LINES = 8
 FAR = 240  # how far below or above its point a label may stand, in steps of a line
 DOT = 5.0  # around a point of a cloud or a curve that no label should cover
 
@@ -137,15 +140,25 @@ def steps(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def times(low: float, high: float) -> list[float]:
-    """Times that are round on a clock and divide a linear axis [s].
+    """Round times that divide an axis [s]: whole minutes, hours and days, not so many seconds.
 
-    >>> times(0.0, 10 * 3600.0), times(3600.0, 11 * 3600.0)[:2]
-    ([0.0, 7200.0, 14400.0, 21600.0, 28800.0, 36000.0], [7200.0, 14400.0])
+    >>> times(0.0, 10 * 3600.0)
+    [0.0, 7200.0, 14400.0, 21600.0, 28800.0, 36000.0]
+    >>> times(-90.0, 380.0)
+    [-60.0, 0.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0]
     """
-    every = next((one for one in EVERY_S if 1.0 <= (high - low) / one <= MOST_TIMES), None)
-    if every is None:
-        return steps(low, high)
-    return [float(every * one) for one in range(math.ceil(low / every), int(high / every) + 1)]
+    every = next((one for one in EVERY_S if 1.0 <= (high - low) / one <= MOST_LINES), None)
+    if every is not None:
+        return [
+            float(every * one) for one in range(math.ceil(low / every), math.floor(high / every + 1e-9) + 1)
+        ]
+    unit = EVERY_S[0] if high - low < EVERY_S[0] else DAY_S
+    return [unit * one for one in steps(low / unit, high / unit)]
+
+
+def width_of(words: str) -> float:
+    """What a label takes across, in the widest of usual fonts."""
+    return sum(WIDE if one in WIDEST else DIGIT if one.isdigit() else LETTER for one in words)
 
 
 def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
@@ -157,7 +170,7 @@ def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
     for value, said in below:
         place = across(value)
         parts.append(line(place, up.start, place, up.end, "grid"))
-        inside = min(place, WIDTH - LETTER * len(said) / 2)  # the last number, where it is long
+        inside = min(place, WIDTH - width_of(said) / 2)  # the last number, where it is long
         parts.append(text(inside, up.start + 18, said, "tick", "middle"))
     for value, said in beside:
         place = up(value)
@@ -183,8 +196,7 @@ def _said(axis: Axis, ticks: Sequence[float]) -> tuple[list[tuple[float, str]], 
 def _ticks(axis: Axis, scale: Scale) -> list[float]:
     if scale.log:
         return decades(scale.low, scale.high)
-    on_clock = axis.unit == "s" and scale.high - scale.low >= LEAST_ON_CLOCK_S
-    return (times if on_clock else steps)(scale.low, scale.high)
+    return (times if axis.unit == "s" else steps)(scale.low, scale.high)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:

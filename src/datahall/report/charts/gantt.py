@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from datahall.answer import Bar, GanttChart
-from datahall.report.charts.chart import COLORS, LETTER, WIDTH, escape, line, picture, text, times
+from datahall.report.charts.chart import (
+    COLORS,
+    LETTER,
+    WIDTH,
+    escape,
+    line,
+    picture,
+    text,
+    times,
+    width_of,
+)
 from datahall.units import fmt
 
 TALL, SHORT, MANY = 22, 13, 16  # height of a row of a few, and of more than that
@@ -12,7 +22,7 @@ GAP, TOP, BELOW = 3, 6, 30
 
 def draw(chart: GanttChart) -> str:
     """Draw a row for each thing, its bars with the names that fit in, and the axis of time."""
-    left = LETTER * max(len(name) for name in chart.rows) + 14
+    left = max(map(width_of, chart.rows)) + 14
     height = TALL if len(chart.rows) <= MANY else SHORT
     floor = TOP + len(chart.rows) * (height + GAP)
     end = chart.end or 1.0
@@ -23,7 +33,7 @@ def draw(chart: GanttChart) -> str:
     for value in times(0.0, end):
         x, said = left + value * across, fmt(value, "s", 3)
         parts.append(line(x, TOP, x, floor, "grid"))
-        parts.append(text(min(x, WIDTH - LETTER * len(said) / 2), floor + 16, said, "tick", "middle"))
+        parts.append(text(min(x, WIDTH - width_of(said) / 2), floor + 16, said, "tick", "middle"))
     for row, name in enumerate(chart.rows):
         y = TOP + row * (height + GAP)
         parts.append(text(left - 10, y + height / 2 + 4, name, "tick", "end"))

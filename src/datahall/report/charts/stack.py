@@ -5,7 +5,6 @@ from __future__ import annotations
 from datahall.answer import StackChart
 from datahall.report.charts.chart import (
     COLORS,
-    LETTER,
     ROW,
     WIDTH,
     escape,
@@ -13,6 +12,7 @@ from datahall.report.charts.chart import (
     legend_rows,
     picture,
     text,
+    width_of,
 )
 from datahall.units import fmt
 
@@ -23,9 +23,9 @@ FADED = {"free": "var(--free)", "kept back": "var(--kept)"}
 def draw(chart: StackChart) -> str:
     """Draw one bar per row on a common scale, with its total at the end."""
     totals = [sum(values[row] for values in chart.parts.values()) for row in range(len(chart.rows))]
-    left = LETTER * max(len(name) for name in chart.rows) + 14
+    left = max(map(width_of, chart.rows)) + 14
     ends = [fmt(total, chart.unit, 3) for total in totals]
-    scale = (WIDTH - left - LETTER * max(len(end) for end in ends) - 10) / (max(totals) or 1.0)
+    scale = (WIDTH - left - max(map(width_of, ends)) - 10) / (max(totals) or 1.0)
     colors = dict(names(chart))
     rows = legend_rows(names(chart), WIDTH)
     parts = legend(rows, WIDTH, 14)

@@ -11,6 +11,7 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     BATCHING,
     ENGINES,
@@ -28,7 +29,6 @@ ENGINE, SPECULATION, ADAPTERS = (
     "speculation",
     "adapters",
 )  # groups of inputs that verbs take together
-USUAL_CHIP = "h100-sxm"  # where nobody says one
 EVERYTHING: Role = "both"  # what a pool does where nobody says it
 POOLS = "prefill=4xh200,decode=8xh200"
 MOST_REPLICAS = 100_000

@@ -18,8 +18,9 @@ from datahall.scenario.kinds import (
     Topology,
     Version,
 )
-from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST, USUAL_CHIP
+from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST
 from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     COLLECTIVES,
     LEVELS,

@@ -20,6 +20,7 @@ from datahall.scenario.kinds import (
 )
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.deployment import MOST_CHIPS
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
@@ -32,9 +33,6 @@ from datahall.scenario.words import (
 from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.memory.recompute import RECOMPUTES
 
-USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
-USUAL_BATCH = 1024  # sequences of a step
-USUAL_PRECISION = "bf16"
 USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1
 # the order of a pipeline's work, of one chunk on each stage and of several
 USUAL_SCHEDULE: Schedule = "1f1b"

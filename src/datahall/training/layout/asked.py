@@ -11,7 +11,8 @@ from datahall.scenario.field import fields
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import USUAL_BATCH, USUAL_PRECISION, TrainingJob, TrainingLayout
+from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.order import check_order

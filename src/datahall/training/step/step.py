@@ -314,13 +314,16 @@ def waited_times(
         yield one, total * times
 
 
+def operators_run(job: Job, operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Those that are run: adapters alone need no gradients of the weights."""
+    return tuple(one for one in operators if not (job.adapters_only and one.name.endswith("_wgrad")))
+
+
 def operator_times(
     job: Job, cluster: Cluster, operators: Sequence[Operator], framework: Framework
 ) -> Iterator[tuple[Operator, Column]]:
     """Each operator that is run, with the time that all its executions take in the framework [s]."""
-    if job.adapters_only:
-        operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
-    apart, num_products = apart_by_expert(operators)
+    apart, num_products = apart_by_expert(operators_run(job, operators))
     for kernel, num in zip(time_operators(cluster.chip, apart).kernels, num_products, strict=True):
         one = kernel.operator
         if kernel.kind == "attention":

@@ -18,8 +18,9 @@ from datahall.power.activity import Phase
 from datahall.power.chip import idle_power_w
 from datahall.power.constants import band_of, basis_of, constants
 from datahall.power.server import server_power_w
-from datahall.power.training import mean_power_w, step_phases
+from datahall.power.training import TrainingPower, mean_power_w
 from datahall.training.layout.layout import Layout
+from datahall.training.pipeline.execution import simulate_step
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.validation.inference.names import chip_of
@@ -97,11 +98,12 @@ def understood(row: Row) -> Node:
     whole = num_chips * int(row.count("n_nodes"))
     job, layout = _laid_out(row.text("benchmark"), chip, whole)
     cluster = cluster_of(chip, whole, catalog=load())
+    run = simulate_step(job, cluster, layout, framework(_framework(row.text("benchmark"))))
     return Node(
         row=row,
         chip=chip,
         num_chips=num_chips,
-        phases=step_phases(job, cluster, layout, framework(_framework(row.text("benchmark")))),
+        phases=TrainingPower(run=run).phases,
         duration_s=row.positive("duration_s"),
         at_the_wall=not re.match(r"\s*dc\b", row.text("measurement_point"), re.IGNORECASE),
     )

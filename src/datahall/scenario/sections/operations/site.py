@@ -10,6 +10,7 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Count, Name, Quantity, Share
 
 USUAL_FACILITY, USUAL_GRID = "hyperscale", "usa"
+USUAL_BATTERY = "megapack-2xl"
 USUAL_RAMP = "10MW/min"  # of a job that stops, where nobody says what the grid allows
 MOST_W = 1e12
 MOST_UNITS = 1_000_000
@@ -93,6 +94,9 @@ class Site(Section, frozen=True, kw_only=True):
         int, Count("Modules of supercapacitors.", least=0, most=MOST_UNITS, group=REMEDIES)
     ] = 0
     battery: Annotated[int, Count("Containers of batteries.", least=0, most=MOST_UNITS, group=REMEDIES)] = 0
+    battery_type: Annotated[
+        str, Name("Battery that they are, or another store of energy.", of="buffer", group=REMEDIES)
+    ] = USUAL_BATTERY
 
     def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
         del model

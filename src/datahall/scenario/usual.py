@@ -1,0 +1,10 @@
+"""What is taken where nobody says: numbers and names that both sections and the help of verbs state."""
+
+from __future__ import annotations
+
+USUAL_CHIP = "h100-sxm"
+USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
+USUAL_BATCH = 1024  # sequences of a step
+# of a step where nobody says a batch or a layout and there are more chips than the usual one feeds
+CHIPS_PER_SEQUENCE = 16
+USUAL_PRECISION = "bf16"
