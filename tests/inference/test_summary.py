@@ -130,7 +130,7 @@ def test_the_closed_form_stands_beside_what_was_simulated(read: Read) -> None:
 
 
 def test_without_a_closed_form_there_is_nothing_to_compare(read: Read) -> None:
-    found = outcome(read, rate=4, requests=50, more="turns = 3\n")
+    found = outcome(read, rate=4, requests=50, more='[router]\nautoscale = "1..2"\n')
     assert found.service.steady is None
     assert crosschecks(found) == []
 
@@ -217,6 +217,7 @@ def test_latencies_of_a_group_by_hand() -> None:
         first_s=np.array([9.0, 10.0, 11.0, 22.0, 34.0]), end_s=np.array([99.0, 10.0, 12.0, 22.0, 36.0]),
     )  # fmt: skip
     service: Any = SimpleNamespace(promise=Promise(ttft_s=2.0, tpot_s=0.5), window=MeasuredWindow(10.0, 40.0))
+    service.under_way = None
     service.measures = partial(Service.measures, service)
     told: Any = SimpleNamespace(run=SimpleNamespace(records=records), service=service)
     found = _latency(told, "all", np.ones(5, bool))

@@ -52,7 +52,7 @@ def test_a_rival_is_not_followed_beyond_what_the_best_takes() -> None:
 
 
 def test_later_turns_of_a_conversation_count_into_the_rate() -> None:
-    way = first_way(0.0, users=50, isl=200, osl=100, turns=4, ttft=2.0, tpot=0.1)
+    way = first_way(0.0, rate=5, isl=200, osl=100, turns=4, ttft=2.0, tpot=0.1)
     found = confirm(way, seed=0)
     assert found.run is not None
     share = way.demand.rate_per_s * min(LEAST_SIMULATED, found.num_replicas) / found.num_replicas

@@ -8,6 +8,7 @@ import msgspec
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.early import check_design
@@ -18,9 +19,13 @@ from datahall.scenario.sections.deployment import Deployment, split_roles
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.fleet import Region
 from datahall.scenario.sections.traffic import USUAL_DOCUMENT, Traffic
+from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
+from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
 from datahall.workload.traffic.room import check_room
 from datahall.workload.traffic.shapes import Fixed
+
+PADDED_FRACTION = 0.01  # of a vocabulary, by which models of one family differ: rows that no token has
 
 
 def check_format(chip: Chip, precision: Precision) -> None:
@@ -30,6 +35,33 @@ def check_format(chip: Chip, precision: Precision) -> None:
     except UnsupportedError as error:
         error.field = "precision"
         raise
+
+
+def check_draft(drafts: Model, model: Model) -> None:
+    """Refuse a model to draft that has other tokens, or more weights to read for each."""
+    hint = f"a smaller model of the same family, or {option('draft', FREE_DRAFT)}"
+    if abs(drafts.vocab - model.vocab) > PADDED_FRACTION * model.vocab:
+        raise ScenarioError(
+            f"{drafts.name} has {drafts.vocab:,} tokens, {model.name} {model.vocab:,}: what one drafts the other does "
+            "not know",
+            field="draft",
+            hint=hint,
+        )
+    own, other = count_parameters(model).total, count_parameters(drafts).total
+    if other >= own:
+        raise ScenarioError(
+            f"{drafts.name} has {other / 1e9:,.3g}B parameters, {model.name} {own / 1e9:,.3g}B: drafting takes longer "
+            "than it saves",
+            field="draft",
+            hint=hint,
+        )
+
+
+def check_drafts(scenario: Scenario) -> None:
+    """The same of every deployment that names a model to draft."""
+    for asked in scenario.all(Deployment):
+        if asked.draft not in ("", OWN_LAYER, FREE_DRAFT):
+            check_draft(scenario.catalog.model(asked.draft), scenario.model())
 
 
 def check_pass(scenario: Scenario) -> None:
@@ -58,7 +90,7 @@ def _is_grid(topology: str, catalog: Catalog) -> bool:
 
 
 def check_replicas(scenario: Scenario) -> None:
-    """Refuse replicas on chips that cannot multiply in their format, or that the fabric does not join.
+    """Refuse replicas on chips that cannot multiply in their format or that the fabric does not join, or with no draft.
 
     Of a file the room that builds it does, together with all that only that room knows.
     """
@@ -66,6 +98,7 @@ def check_replicas(scenario: Scenario) -> None:
     if scenario.document is not None:
         return
     check_switched(design.topology, catalog)
+    check_drafts(scenario)
     for index, _ in enumerate(scenario.all(Deployment)):
         asked = deployment_of(scenario, index)
         pools = split_roles(asked.disaggregated) if asked.disaggregated else []

@@ -15,7 +15,7 @@ from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.units import DAY_S
 from datahall.workload.traffic.arrivals import Arrivals, arrival_times, read_clock
-from datahall.workload.traffic.conversation import Conversation, Sessions, Think, check_conversation
+from datahall.workload.traffic.conversation import Begun, Conversation, Sessions, Think, check_conversation
 from datahall.workload.traffic.lengths import (
     LONGEST_TOKENS,
     Z95,
@@ -235,16 +235,16 @@ def test_pauses_have_their_mean_and_variation(variation: float) -> None:
 
 def test_sessions_are_counted_as_they_are_drawn() -> None:
     alone = Sessions(Conversation(), Fixed(10), Fixed(2), seed=1)
-    first = alone.draw(np.arange(5.0), 100)
-    second = alone.draw(np.arange(3.0), 2)
+    first = alone.draw(Begun.new(np.arange(5.0)), 100)
+    second = alone.draw(Begun.new(np.arange(3.0)), 2)
     assert first.session.tolist() == [0, 1, 2, 3, 4]
     assert second.session.tolist() == [5, 6]
     assert (alone.num_rows, alone.num_sessions) == (7, 7)
     talk = Sessions(Conversation(num_turns=3.0), Fixed(10), Fixed(2), seed=1)
-    turns = talk.draw(np.arange(50.0), 1000)
+    turns = talk.draw(Begun.new(np.arange(50.0)), 1000)
     assert talk.num_rows == len(turns)
     assert talk.num_sessions == 50
-    assert talk.draw(np.arange(2.0), 1000).session[0] == 50
+    assert talk.draw(Begun.new(np.arange(2.0)), 1000).session[0] == 50
 
 
 def test_a_turn_holds_the_system_prompt_documents_and_all_before_it() -> None:
@@ -258,7 +258,7 @@ def test_a_turn_holds_the_system_prompt_documents_and_all_before_it() -> None:
         num_retrieved=2,
         opening=Fixed(50),
     )
-    run = Sessions(talk, Fixed(10), Fixed(5), seed=1).draw(np.arange(40.0), 10_000)
+    run = Sessions(talk, Fixed(10), Fixed(5), seed=1).draw(Begun.new(np.arange(40.0)), 10_000)
     place = np.zeros(len(run), int)
     for row in range(len(run)):
         place[row] = 0 if run.after[row] < 0 else place[row - 1] + 1
@@ -280,7 +280,7 @@ def test_a_turn_holds_the_system_prompt_documents_and_all_before_it() -> None:
 
 def test_every_system_prompt_has_documents_of_its_own() -> None:
     talk = Conversation(system_tokens=1, num_groups=2, num_documents=3, document_tokens=1)
-    run = Sessions(talk, Fixed(10), Fixed(2), seed=1).draw(np.arange(2000.0), 2000)
+    run = Sessions(talk, Fixed(10), Fixed(2), seed=1).draw(Begun.new(np.arange(2000.0)), 2000)
     assert set(run.group) == set(range(6))
 
 
@@ -288,7 +288,7 @@ def test_turns_that_do_not_fit_are_dropped_and_counted() -> None:
     """Prompts of 10, 25, 40 … in a context of 30: sessions end after their second turn."""
     talk = Sessions(Conversation(num_turns=4.0), Fixed(10), Fixed(5), seed=1, max_context=30)
     free = Sessions(Conversation(num_turns=4.0), Fixed(10), Fixed(5), seed=1)
-    run, whole = talk.draw(np.arange(30.0), 1000), free.draw(np.arange(30.0), 1000)
+    run, whole = talk.draw(Begun.new(np.arange(30.0)), 1000), free.draw(Begun.new(np.arange(30.0)), 1000)
     assert set(run.prompt) == {10, 25}
     turns = np.bincount(whole.session)
     assert len(run) == np.minimum(turns, 2).sum()
@@ -296,7 +296,7 @@ def test_turns_that_do_not_fit_are_dropped_and_counted() -> None:
     assert talk.cut.num_turns == np.maximum(turns - 2, 0).sum() - last
     assert (talk.cut.num_prompts, talk.cut.num_outputs) == (0, 0)
     even = Sessions(Conversation(num_turns=4.0), Fixed(10), Fixed(5), seed=1, max_context=25)
-    assert set(even.draw(np.arange(30.0), 1000).prompt) == {10}  # 25 leave no room for an answer
+    assert set(even.draw(Begun.new(np.arange(30.0)), 1000).prompt) == {10}  # 25 leave no room for an answer
 
 
 def test_described_traffic_counts_what_was_cut() -> None:

@@ -28,8 +28,10 @@ from datahall.answers.serving.words import (
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
+from datahall.errors import option
 from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.operations import with_operations
@@ -37,8 +39,10 @@ from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
 from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.units import fmt, short
 
+SOME_REPLICAS = 100  # that stand for more than can be simulated
 # techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
 NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
@@ -94,7 +98,12 @@ def _headline(best: Proposal) -> str:
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
-        who = f"{counted(demand.users, 'user')} at {short(demand.reading_tokens_per_s)} tokens/s each{pause}"
+        pace = (
+            f"at {short(demand.reading_tokens_per_s)} tokens/s each"
+            if demand.reuse is None
+            else "in conversations"
+        )
+        who = f"{counted(demand.users, 'user')} {pace}{pause}"
     load = _full_load(best)
     what = (
         f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
@@ -188,7 +197,7 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "chip_output_tokens_per_s": best.chip_output_tokens_per_s,
         "binds": best.binds,
         "level": most.price.level,
-        "requests_per_s": best.demand.rate_per_s,
+        "requests_per_s": best.offered_per_s,
         "prompt_tokens": best.demand.load.prompt,
         "output_tokens": best.demand.load.output,
     }
@@ -205,8 +214,15 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         f"band: of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {ttft_low:.2f} to "
         f"{ttft_high:.2f} of what is predicted",
     ]
-    if demand.users:
+    if demand.users and demand.reuse is None:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
+    if demand.reuse is not None:
+        lines.append(_turns(best))
+    if best.num_replicas > MOST_REPLICAS:
+        lines.append(
+            f"at most {MOST_REPLICAS:,} replicas can be simulated: the command below has {SOME_REPLICAS} of them under "
+            "their share of the load"
+        )
     weak = sorted(
         {
             candidate.replica.chip.name
@@ -223,6 +239,17 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     )
 
 
+def _turns(best: Proposal) -> str:
+    """How conversations were simulated, and what caches had of their prompts."""
+    where = f" and stays on its replica ({option('routing', TURNS_ROUTING)})" if best.is_routed else ""
+    pace = "; users ask again as soon as they have their answer and have thought" if best.demand.users else ""
+    return (
+        f"a conversation has {short(best.demand.traffic.conversation.num_turns)} turns on average{where}; of prompt "
+        f"tokens {percent(best.run.hit_fraction)} were found in caches, {percent(best.cached_fraction)} in closed form"
+        f"{pace}"
+    )
+
+
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The same service simulated, its techniques, and our error."""
     replica = best.replica
@@ -233,11 +260,21 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
         **{name: degree for name, degree in degrees.items() if degree > 1},
         "precision": best.precision,
     }
-    commands = [follow(scenario, "simulate serve", {**there, "replicas": best.num_replicas})]
+    commands = [follow(scenario, "simulate serve", {**there, **_fleet(best)})]
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
         share = _rounded(best.replica_rate_per_s)
         commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
     return (*commands, our_error(scenario, "inference"))
+
+
+def _fleet(best: Proposal) -> dict[str, Plain | None]:
+    """All replicas under all of the load; of more than can be simulated, some under their share."""
+    routed: dict[str, Plain | None] = {"routing": TURNS_ROUTING} if best.is_routed else {}
+    if best.num_replicas <= MOST_REPLICAS:
+        return {"replicas": best.num_replicas, **routed}
+    users, rate_per_s = best.load_of(SOME_REPLICAS)
+    load: dict[str, Plain | None] = {"users": users} if best.demand.users else {"rate": _rounded(rate_per_s)}
+    return {"replicas": SOME_REPLICAS, **load, **routed}
 
 
 def _rounded(value: float) -> int | float:

@@ -118,7 +118,7 @@ def crosscheck_table(plan: ServingPlan) -> Table:
             (
                 candidate.replica.chip.name,
                 candidate.run.mean_s(TTFT),
-                state.ttft_s,
+                state.ttft_s if state.stable else None,
                 candidate.run.mean_s(TPOT),
                 state.tpot_s if candidate.demand.load.streams else None,
                 candidate.run.good_fraction,

@@ -10,8 +10,10 @@ from datahall.errors import option
 from datahall.inference.engine.adapters import miss_fraction, resident_bytes
 from datahall.inference.engine.replica import Adapters, Replica
 from datahall.inference.fleet.service import Outcome, Service
+from datahall.inference.fleet.span import settled_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.units import DAY_S, fmt
+from datahall.workload.traffic.conversation import UnderWay
 
 
 def run_notes(outcome: Outcome) -> tuple[str, ...]:
@@ -25,6 +27,8 @@ def run_notes(outcome: Outcome) -> tuple[str, ...]:
         f"of ten measured runs eight have a TPOT of {low:.2f} to {high:.2f} and a TTFT of {first_low:.2f} to "
         f"{first_high:.2f} of what is predicted; kernels of {service.replica.chip.name}: {service.price.level}",
     ]
+    if service.under_way is not None:
+        lines.append(_under_way(service.under_way))
     if service.users_over_s:
         lines.append(f"users begin one after the other, within {fmt(service.users_over_s, 's', 3)}")
     if run.num_measured:
@@ -50,6 +54,13 @@ def _chosen(outcome: Outcome) -> str:
     return ", which is long beside the time that one takes"
 
 
+def _under_way(going: UnderWay) -> str:
+    """That a run does not begin with an empty fleet."""
+    kept = f"{fmt(going.remembered_s, 's', 3)} old" if going.remembered_s < DAY_S else "more than a day old"
+    caches = f"caches have what is at most {kept}" if going.remembered_s else "caches have nothing of them"
+    return f"conversations are under way when the run begins, and {caches}, in closed form"
+
+
 def _when(service: Service) -> str:
     """Which requests are measured."""
     window = service.window
@@ -69,6 +80,12 @@ def _too_short(outcome: Outcome) -> tuple[str, ...]:
         said.append(
             "requests come for less time than one takes, so rates are of the whole run, with its drain: "
             f"more {option('requests')} show what lasts"
+        )
+    going = outcome.service.under_way
+    if going is not None and settled_s(outcome.service.traffic, going) > outcome.service.window.start_s:
+        said.append(
+            f"caches take {fmt(settled_s(outcome.service.traffic, going), 's', 3)} to settle, longer than half of the "
+            f"time in which requests come: more {option('requests')} show what lasts"
         )
     if arrivals is not None and arrivals.is_daily and run.duration_s < DAY_S:
         said.append(

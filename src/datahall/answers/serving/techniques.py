@@ -44,7 +44,7 @@ def show_techniques(scenario: Scenario) -> Answer:
     deployment, said = deployment_of(scenario), scenario.one(Traffic)
     model = scenario.model()
     drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
-    speculation = speculation_of(drafting, scenario.catalog)
+    speculation = speculation_of(drafting, scenario.model(), scenario.catalog)
     assert speculation is not None
     assert said.rate_per_s is not None
     traffic = requests_of(said, deployment.max_context or model.max_context)

@@ -9,6 +9,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError, option
+from datahall.inference.early import check_draft
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.machine import is_joined, placed
 from datahall.inference.engine.replica import Adapters, Replica, Speculation
@@ -45,7 +46,7 @@ def replica_of(
         pp=deployment.pp,
         dp=deployment.dp,
         ep=deployment.ep,
-        speculation=speculation_of(deployment, catalog),
+        speculation=speculation_of(deployment, model, catalog),
         adapters=adapters_of(deployment),
         max_context=deployment.max_context or 0,
         routing_skew=deployment.routing_skew,
@@ -73,16 +74,19 @@ def engine_of(deployment: Deployment, chip: Chip) -> Engine:
     return made
 
 
-def speculation_of(deployment: Deployment, catalog: Catalog) -> Speculation | None:
+def speculation_of(deployment: Deployment, model: Model, catalog: Catalog) -> Speculation | None:
     """What drafts tokens: the prompt, a layer of the model, or another model of the catalogue."""
     if not deployment.draft:
         return None
     named = deployment.draft not in (OWN_LAYER, FREE_DRAFT)
+    drafts = catalog.model(deployment.draft) if named else None
+    if drafts is not None:
+        check_draft(drafts, model)
     return Speculation(
         num_draft=deployment.num_draft,
         acceptance=deployment.acceptance_fraction,
         draft=deployment.draft,
-        model=catalog.model(deployment.draft) if named else None,
+        model=drafts,
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.events import stream as random_stream
-from datahall.inference.closed_form.fleet_state import closed_form
+from datahall.inference.closed_form.fleet_state import closed_form, under_way_of
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.early import region_number
 from datahall.inference.engine.replica import Replica
@@ -21,18 +21,28 @@ from datahall.inference.fleet.build import cache_of, fleet_of
 from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.fleet.merged_traffic import merge, with_priority
 from datahall.inference.fleet.response_cache import ResponseCache, answer_times, draw_hits
-from datahall.inference.fleet.span import MeasuredWindow, enough_requests, expected_s, measured_window, stay_s
+from datahall.inference.fleet.span import (
+    MeasuredWindow,
+    enough_requests,
+    enough_turns,
+    expected_s,
+    measured_window,
+    stay_s,
+    warm_s,
+)
 from datahall.inference.simulation.progress import reported
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.simulation.state import ALL_ROWS
 from datahall.inference.step.price import StepPrice, price_steps
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
 from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.workload.traffic.conversation import Cut
+from datahall.workload.traffic.conversation import Cut, UnderWay
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate
 
@@ -65,6 +75,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     )  # what of the run is measured: neither what fills the fleet nor what drains it
     stay_s: float  # of a request in closed form; 0 where there is none
     users_over_s: float  # in which users begin, one after the other
+    under_way: UnderWay | None = None  # conversations and caches when the run begins; None: empty
     until_s: float = inf
     length_chosen: bool = False  # from the load: nobody said how many requests come, or how long
     price: StepPrice
@@ -88,7 +99,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     def measures(self, arrival_s: NDArray[np.float64], row: Ints) -> NDArray[np.bool_]:
         """Which requests are measured."""
         window = self.window
-        return (arrival_s >= window.start_s) & (arrival_s < window.end_s) & (row < window.num_rows)
+        number = np.argsort(np.argsort(arrival_s, kind="stable")) if self.under_way else row
+        return (arrival_s >= window.start_s) & (arrival_s < window.end_s) & (number < window.num_rows)
 
     @property
     def records(self) -> bool:
@@ -161,11 +173,12 @@ def service_of(scenario: Scenario) -> Service:
     plain = not (cache or fleet.outages or regions or len(known) > 1)
     steady = closed_form(fleet, known[0].traffic, price)
     stay = stay_s(known[0].traffic, steady)
-    chosen = bool(stay) and not _length_said(scenario.all(Said)[0])
+    going = under_way_of(fleet, known[0].traffic, stay) if len(known) == 1 else None
+    chosen = bool(stay or going) and not _length_said(scenario.all(Said)[0])
     if chosen and len(known) == 1:
-        known = (_of_length(known[0], stay),)
+        known = (_of_length(known[0], stay, going),)
     until_s = inf if asked.until_s is None else asked.until_s
-    window = _window(known, stay, until_s)
+    window = _window(known, stay, until_s, going)
     if asked.warmup_s is not None:
         window = window._replace(start_s=asked.warmup_s)
     return Service(
@@ -180,6 +193,7 @@ def service_of(scenario: Scenario) -> Service:
         window=window,
         stay_s=stay,
         users_over_s=stay + first.think.mean_s if stay and (first := known[0].traffic.users) else 0.0,
+        under_way=going,
         until_s=until_s,
         price=price,
         steady=steady if plain and asked.until_s is None else None,
@@ -239,23 +253,24 @@ def _length_said(said: Said) -> bool:
     return said.requests is not None or said.duration_s is not None
 
 
-def _of_length(stream: Stream, stay: float) -> Stream:
-    """The stream with as many requests as make a run long beside a stay."""
-    traffic = msgspec.structs.replace(stream.traffic, num_requests=enough_requests(stream.traffic, stay))
-    return msgspec.structs.replace(stream, traffic=traffic)
+def _of_length(stream: Stream, stay: float, going: UnderWay | None) -> Stream:
+    """The stream with as many requests as make a run long beside a stay, and beside what conversations take."""
+    traffic, num = stream.traffic, enough_requests(stream.traffic, stay)
+    if going is not None:
+        num = max(num, enough_turns(traffic, going, least=DEFAULT_REQUESTS))
+    return msgspec.structs.replace(stream, traffic=msgspec.structs.replace(traffic, num_requests=num))
 
 
-def _window(streams: tuple[Stream, ...], stay: float, until_s: float = inf) -> MeasuredWindow:
-    """An empty fleet flatters, a first round of users does not last, nor a fleet to which nobody comes any more.
-
-    Users begin spread over a stay and a pause, and pause first: their first round takes two pauses.
-    """
+def _window(
+    streams: tuple[Stream, ...], stay: float, until_s: float = inf, going: UnderWay | None = None
+) -> MeasuredWindow:
+    """An empty fleet flatters, a first round of users does not last, nor a fleet to which nobody comes any more."""
     first = streams[0].traffic
-    round_s = stay + 2 * first.users.think.mean_s if first.users is not None and stay else 0.0
     coming_s = max((expected_s(stream.traffic, stay) for stream in streams), default=0.0)
     counted = len(streams) == 1 and not first.duration_s and until_s >= coming_s
     num = first.num_requests if counted else 0
-    return measured_window(min(coming_s, until_s), stay, num_requests=num, first_s=round_s)
+    coming_s = min(coming_s, until_s)
+    return measured_window(coming_s, stay, num_requests=num, first_s=warm_s(first, stay, going, coming_s))
 
 
 def drawn_streams(service: Service) -> list[TrafficStream]:
@@ -264,7 +279,10 @@ def drawn_streams(service: Service) -> list[TrafficStream]:
         service.seed if place == 0 else int(random_stream(service.seed, "traffic", place).integers(1 << 62))
         for place in range(len(service.streams))
     ]
-    return [generate(stream.traffic, seed) for stream, seed in zip(service.streams, seeds, strict=True)]
+    return [
+        generate(stream.traffic, seed, under_way=service.under_way)
+        for stream, seed in zip(service.streams, seeds, strict=True)
+    ]
 
 
 def requests_in_order(
@@ -288,6 +306,7 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         slo=service.promise, seed=service.seed, warmup_s=service.window.start_s,
         measure_until_s=service.window.end_s, measure_rows=service.window.num_rows, drain_apart=True,
         users_over_s=service.users_over_s,
+        most_arrivals=(service.traffic.num_requests or ALL_ROWS) if service.under_way else 0,
         until_s=service.until_s, trace_s=trace_s,
     )  # fmt: skip
     if not (record or service.records):

@@ -4,6 +4,11 @@ A run fills an empty fleet, holds it under its load, and drains it when no more 
 what the service does for long: the requests that arrive in it are measured.
 
     warm-up = drain = min(2 stays, 1/6 of the run)      a stay: TTFT + TPOT · output tokens, in closed form
+
+A run of conversations begins with those that are open and with what caches have of them, both in closed form.  Its
+warm-up lasts until caches have dropped what they drop by themselves, or until hardly any turn is that late:
+
+    warm-up = min(time that caches keep what nobody uses, 5 · (stay + think), 1/2 of the run)
 """
 
 from __future__ import annotations
@@ -11,16 +16,20 @@ from __future__ import annotations
 from math import ceil, inf, isfinite
 from typing import NamedTuple
 
+from datahall.inference.closed_form.fleet_state import requests_per_s
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.simulation.state import ALL_ROWS
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
+from datahall.workload.traffic.conversation import UnderWay
 from datahall.workload.traffic.traffic import Traffic
 
 EDGE_STAYS, EDGE_FRACTION = 2.0, 1 / 6  # that fill the fleet, and again that drain it
 UNKNOWN_FRACTION = 0.1  # of a run, where nobody knows how long a request stays
 LEAST_CYCLES, MOST_CYCLES = 6, 12  # stays, with the pause between them, that a run is long when nobody says
 MANY_REQUESTS = 200_000  # for which the fewer cycles do
+SETTLED_GAPS = 5.0  # times between turns, after which 1 of 150 comes
+TURN_REQUESTS = 2500  # so many conversations that their rate is within 2 %, if each had one turn
 
 
 class MeasuredWindow(NamedTuple):
@@ -37,6 +46,31 @@ def stay_s(traffic: Traffic, steady: State | None) -> float:
         return 0.0
     waits_s = steady.ttft_s if isfinite(steady.ttft_s) else 0.0
     return waits_s + steady.tpot_s * load_of(traffic).output
+
+
+def settled_s(traffic: Traffic, going: UnderWay) -> float:
+    """Until caches have dropped what they drop, or hardly any turn is that late."""
+    return min(going.remembered_s, SETTLED_GAPS * (going.stay_s + traffic.conversation.think.mean_s))
+
+
+def warm_s(traffic: Traffic, stay: float, going: UnderWay | None, coming_s: float) -> float:
+    """Until users have begun, and until caches and conversations have settled: at most half of the run.
+
+    Users begin spread over a stay and a pause, and pause first: their first round takes two pauses.
+    """
+    round_s = stay + 2 * traffic.users.think.mean_s if traffic.users is not None and stay else 0.0
+    return round_s if going is None else max(round_s, min(settled_s(traffic, going), coming_s / 2.0))
+
+
+def enough_turns(traffic: Traffic, going: UnderWay, *, least: int) -> int:
+    """Requests of a run of conversations: those of the warm-up, and so many that their rate is that which was asked.
+
+    A conversation of geometric turns brings several requests or none: their number has 2 · turns − 1 times the variance
+    of single ones.
+    """
+    uneven = 2.0 * traffic.conversation.num_turns - 1.0
+    before = requests_per_s(traffic, going.stay_s) * settled_s(traffic, going)
+    return ceil(before + max(least, min(uneven * TURN_REQUESTS, MANY_REQUESTS)))
 
 
 def enough_requests(traffic: Traffic, stay: float) -> int:

@@ -69,6 +69,8 @@ class Feed:
         for name in ("arrival_s", "prompt", "output", "group", "shared", "session", "priority"):
             rows[name] = getattr(requests, name)
         rows["row"], rows["child"], rows["answer_s"] = np.arange(start, start + num), NONE, -1.0
+        if requests.cached.size:
+            rows["cached"] = requests.cached
         for name, column in self._beside.items():
             if column is not None:
                 if column.size < start + num:

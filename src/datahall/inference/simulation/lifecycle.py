@@ -58,6 +58,7 @@ def arrive(s: State, slot: int, now: float) -> None:
     one["hit"], one["keyed"], one["blocks"], one["preempted"] = 0, 0, 0, 0
     one["waits"], one["place"], one["ready"], one["parked"] = NONE, NONE, 0, 0
     one["replica"], one["delay_s"], one["prefill_s"] = NONE, 0.0, 0.0
+    one["number"] = fleet["num_arrived"] if fleet["goes_on"] else one["row"]
     fleet["num_arrived"] += 1
     fleet["last_arrival_s"] = now
     if is_measured(s, slot):

@@ -159,6 +159,25 @@ def next_event(s: State, event_s: float, row_s: float) -> tuple[int, int, int, f
 
 
 @inline
+def is_over(s: State, now: float) -> bool:
+    """Whether what arrives now is no part of the run: turns that go on beyond its end."""
+    fleet = s.fleet[0]
+    enough = fleet["num_arrived"] >= fleet["most_arrivals"] or now >= fleet["users_until_s"]
+    return bool(fleet["goes_on"] and enough)
+
+
+@inline
+def all_ended(s: State, now: float) -> bool:
+    """Whether no request is in the system, and none comes any more."""
+    fleet = s.fleet[0]
+    if not is_over(s, now):
+        return bool(fleet["num_free_slots"] == s.slots.size)
+    return bool(
+        fleet["num_arrived"] == fleet["num_finished"] + fleet["num_too_long"] + fleet["num_too_large"]
+    )
+
+
+@inline
 def next_time(s: State) -> tuple[float, float]:
     """When the next event is due, and the next row."""
     fleet, event_s, row_s = s.fleet[0], np.inf, np.inf
@@ -180,12 +199,14 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
         if not fleet["last_rows"] and s.rows.size - fleet["next_row"] <= fleet["users"]:
             return NEED_ROWS
         queue_posts(s)
+        if fleet["num_arrived"] >= fleet["most_arrivals"]:
+            fleet["last_rows"], fleet["next_row"] = 1, s.rows.size
         if fleet["last_rows"] and not fleet["rows_out"] and fleet["next_row"] >= s.rows.size:
             fleet["rows_out"] = 1
             return NO_MORE_ROWS
         event_s, row_s = next_time(s)
         now = min(event_s, row_s)
-        if now == np.inf or (fleet["rows_out"] and fleet["num_free_slots"] == s.slots.size):
+        if now == np.inf or (fleet["rows_out"] and all_ended(s, now)):
             return DONE  # failures and repairs after the last request are no part of the run
         if now > until_s:
             fleet["now_s"] = max(fleet["now_s"], until_s)
@@ -193,6 +214,8 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
         fleet["now_s"] = now
         fleet["num_events"] += 1
         kind, slot, replica, stamp = next_event(s, event_s, row_s)
+        if kind == ARRIVE and is_over(s, now):
+            continue
         leaves, why, ended, status, back = NONE, NONE, NONE, FINISHED, False
         stepped = kind == STEP and s.replicas[slot]["in_flight"] != WAITS
         if kind == STEP:

@@ -67,6 +67,7 @@ def simulate_serving(
     warmup_s: float = 0.0,
     measure_until_s: float = inf,
     measure_rows: int = ALL_ROWS,
+    most_arrivals: int = 0,
     drain_apart: bool = False,
     until_s: float = inf,
     trace_s: float = 0.0,
@@ -81,7 +82,9 @@ def simulate_serving(
     much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
     −1 for a request that it passes on.
     Requests that arrive from `warmup_s` to `measure_until_s` in the first `measure_rows` rows are measured; with
-    `drain_apart`, rates and means over time leave out the time in which no more requests come.
+    `most_arrivals` conversations go on beyond the end: so many requests arrive, and are counted as they do, in
+    whichever row they stand; with `drain_apart`, rates and means over time leave out the time in which no more
+    requests come.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -118,6 +121,7 @@ def simulate_serving(
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     whole["users_until_s"], whole["measure_until_s"] = users_until_s, measure_until_s
     whole["measure_rows"] = measure_rows
+    whole["goes_on"], whole["most_arrivals"] = most_arrivals > 0, most_arrivals or ALL_ROWS
     state.posts["kind"][:users] = NEXT
     state.posts["time_s"][:users] = np.arange(users) * (users_over_s / max(1, users))
     limits = slo or NO_LIMITS

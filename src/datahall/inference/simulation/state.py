@@ -49,11 +49,12 @@ ROW = _record(
     "arrival_s answer_s luck",
 )
 # One request in the system.  todo: tokens to compute until the next token comes out; done: of these, computed;
-# token_s: when it had its last token, unless it had one at the replica's last tick; late: the next that had not.
+# number: of its arrival where turns go on beyond the run, of its row otherwise; token_s: when it had its last token,
+# unless it had one at the replica's last tick; late: the next that had not.
 SLOT = _record(
     "row prompt output group shared session priority region cached child key_start key_count pick sibling replica"
     " todo done emitted chunk hit keyed clock phase blocks before after waits place preempted ready parked"
-    " fixed late free",
+    " fixed late free number",
     "arrival_s answer_s luck queued_s scheduled_s first_s token_s delay_s prefill_s",
 )
 POOL = _record(
@@ -84,7 +85,7 @@ FLEET = _record(
     " all_prompt_tokens all_output_tokens"
     " num_free_slots next_row last_rows rows_out measure_rows users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
-    " num_over_budget num_over_blocks num_short",
+    " num_over_budget num_over_blocks num_short goes_on most_arrivals",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
     " waiting_area_s waiting_since_s last_measured_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s",
 )
@@ -165,7 +166,7 @@ def is_measured(s: State, slot: int) -> bool:
     """Whether a request is neither of those that fill the fleet nor of those that keep it full for the others."""
     one, fleet = s.slots[slot], s.fleet[0]
     early = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
-    return bool(early and one["row"] < fleet["measure_rows"])
+    return bool(early and one["number"] < fleet["measure_rows"])
 
 
 @inline

@@ -46,19 +46,32 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_replicas - self.num_added
 
     @property
+    def asks_again(self) -> bool:
+        """Whether users were simulated who ask again as soon as they have read and thought."""
+        return self.run is not None and self.demand.reuse is not None and self.demand.users > 0
+
+    @property
+    def offered_per_s(self) -> float:
+        """What comes: as demanded, or as users made it when simulated."""
+        if self.run is None or not self.asks_again:
+            return self.demand.rate_per_s
+        each = self.run.requests_per_s / self.run.replicas.pool.size
+        return each * self.num_replicas * (1.0 - self.headroom_fraction)
+
+    @property
     def replica_rate_per_s(self) -> float:
         """Requests per second that one replica gets."""
-        return self.demand.rate_per_s / self.num_replicas
+        return self.offered_per_s / self.num_replicas
 
     @property
     def full_rate_per_s(self) -> float:
         """What all get when the headroom is used up."""
-        return self.demand.rate_per_s / (1.0 - self.headroom_fraction)
+        return self.offered_per_s / (1.0 - self.headroom_fraction)
 
     @property
     def full_load_ratio(self) -> float:
         """What that is of the demand."""
-        return self.full_rate_per_s / self.demand.rate_per_s
+        return 1.0 / (1.0 - self.headroom_fraction)
 
     @property
     def more_load_fraction(self) -> float:
@@ -81,6 +94,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         share = self.full_rate_per_s / self.num_replicas
         if self.num_added < 0:
             return share
+        if self.asks_again:
+            return share if self.num_added else max(share, self.held.rate_per_s)
         return min(self.held.rate_per_s, share) if self.num_added else self.held.rate_per_s
 
     @property
@@ -136,12 +151,27 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         """What could still come before the limits break; nothing where they were broken when simulated."""
         if self.run is not None and not self.keeps:
             return 0.0
-        return self.num_replicas * self.held_per_s / self.demand.rate_per_s - 1.0
+        return self.num_replicas * self.held_per_s / self.offered_per_s - 1.0
 
     @property
     def chip_output_tokens_per_s(self) -> float:
         """What one chip yields at the load asked."""
-        return self.demand.rate_per_s * self.demand.load.output / self.num_chips
+        return self.offered_per_s * self.demand.load.output / self.num_chips
+
+    def load_of(self, num_replicas: int) -> tuple[int, float]:
+        """Whole users, and requests per second, that come to so many of the replicas."""
+        share = num_replicas / self.num_replicas
+        return int(self.demand.users * share), self.demand.rate_per_s * share
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether it matters which replica gets the next turn of a conversation."""
+        return self.demand.reuse is not None and self.num_replicas > 1
+
+    @property
+    def cached_fraction(self) -> float:
+        """Share of prompt tokens that caches have in closed form, at what a replica holds."""
+        return self.held.load.cached / self.held.load.prompt
 
     @property
     def never_short(self) -> bool:

@@ -9,16 +9,20 @@ from typing import get_args
 import msgspec
 
 from datahall.basis import Basis
+from datahall.inference.closed_form.fleet_state import closed_form, requests_per_s, under_way_of
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.span import measured_window
+from datahall.inference.fleet.span import enough_turns, measured_window, stay_s, warm_s
+from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
+from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
 LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
 REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
+TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
 STEP, MOST_ADDED = (
     0.05,
     1.0,
@@ -75,20 +79,30 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
     """Some of so many replicas under their share of the load: as many as the least number of requests keeps busy."""
     waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
-    stay_s = waits_s + candidate.state.tpot_s * candidate.demand.load.output
+    stay = waits_s + candidate.state.tpot_s * candidate.demand.load.output
     each = candidate.full_rate_per_s / count
-    num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay_s))))
-    share = each * num
+    num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay))))
+    pool = Pool(replica=candidate.replica, count=num, table=candidate.held.price.table)
+    if candidate.demand.reuse is not None:
+        run = _in_turns(candidate, pool, each * num, seed)
+    else:
+        run = _alone(candidate, pool, each * num, stay, seed)
+    added = count - candidate.num_replicas
+    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
+
+
+def _alone(candidate: Candidate, pool: Pool, share: float, stay: float, seed: int) -> ServingRun:
+    """Single requests that come at a rate."""
     traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
         traffic,
         arrivals=_at_rate(traffic, share),
         users=None,
-        num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay_s)),
+        num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay)),
     )
-    window = measured_window(asked.num_requests / share, stay_s, num_requests=asked.num_requests)
-    run = simulate_serving(
-        Fleet(pools=(Pool(replica=candidate.replica, count=num, table=candidate.held.price.table),)),
+    window = measured_window(asked.num_requests / share, stay, num_requests=asked.num_requests)
+    return simulate_serving(
+        Fleet(pools=(pool,)),
         generate(asked, seed),
         slo=candidate.demand.promise,
         seed=seed,
@@ -96,8 +110,45 @@ def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
         measure_until_s=window.end_s,
         measure_rows=window.num_rows,
     )
-    added = count - candidate.num_replicas
-    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
+
+
+def _in_turns(candidate: Candidate, pool: Pool, share: float, seed: int) -> ServingRun:
+    """Conversations, each of which stays on its replica; users ask again when they have read and thought.
+
+    A run begins as the closed form has it at that load: where that holds less, with caches that have dropped what was
+    there, from which replicas that keep their limits recover.
+    """
+    demand, fleet = candidate.demand, Fleet(pools=(pool,), routing=TURNS_ROUTING)
+    users = demand.traffic.users
+    if users is not None:
+        num = max(1, round(demand.users * candidate.full_load_ratio * share / candidate.full_rate_per_s))
+        users = msgspec.structs.replace(users, num=num)
+    arrivals = None if users else _at_rate(demand.traffic, share)
+    asked = msgspec.structs.replace(demand.traffic, arrivals=arrivals, users=users)
+    stay = stay_s(asked, closed_form(fleet, asked, candidate.held.price, demand.reuse))
+    going = under_way_of(fleet, asked, stay, demand.reuse)
+    assert going is not None
+    per_s = requests_per_s(asked, stay)
+    least = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * per_s * stay))
+    num_requests = enough_turns(asked, going, least=least)
+    asked = msgspec.structs.replace(asked, num_requests=num_requests)
+    coming_s = num_requests / per_s
+    window = measured_window(
+        coming_s, stay, num_requests=num_requests, first_s=warm_s(asked, stay, going, coming_s)
+    )
+    return simulate_serving(
+        fleet,
+        generate(asked, seed, under_way=going),
+        users=users.num if users else 0,
+        users_over_s=stay + demand.think_s if users else 0.0,
+        slo=demand.promise,
+        seed=seed,
+        warmup_s=window.start_s,
+        measure_until_s=window.end_s,
+        measure_rows=window.num_rows,
+        most_arrivals=num_requests,
+        drain_apart=True,
+    )
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.inference.closed_form.conversations import in_turns, reuse
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load
 from datahall.scenario.requests import requests_of
@@ -15,6 +16,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
+from datahall.workload.traffic.sharing import Reuse
 from datahall.workload.traffic.traffic import Traffic, describe
 
 
@@ -23,6 +25,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
     traffic: Traffic
     load: Load
+    reuse: Reuse | None = None  # of what earlier turns left, where requests are turns of conversations
     promise: Promise
     rate_per_s: float
     users: int = 0  # 0: the rate was given
@@ -40,16 +43,23 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
     said, promise = scenario.one(Said), scenario.one(Promise)
     traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
     load, cut = load_of(traffic), describe(traffic).cut_fraction
+    uses = reuse(traffic) if in_turns(traffic) else None
     if traffic.users is None:
         assert said.rate_per_s is not None
         return Demand(
-            traffic=traffic, load=load, promise=promise, rate_per_s=said.rate_per_s, cut_fraction=cut
+            traffic=traffic,
+            load=load,
+            reuse=uses,
+            promise=promise,
+            rate_per_s=said.rate_per_s,
+            cut_fraction=cut,
         )
     think_s = traffic.users.think.mean_s
     rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
     return Demand(
         traffic=traffic,
         load=load,
+        reuse=uses,
         promise=promise,
         rate_per_s=rate,
         users=traffic.users.num,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.inference.closed_form.early import check_closed_form
-from datahall.inference.early import check_format, check_switched
+from datahall.inference.early import check_drafts, check_format, check_switched
 from datahall.inference.engine.asked import implied_chip
 from datahall.planner.serving.refusal import Refused, nothing_serves
 from datahall.scenario.scenario import Scenario
@@ -24,11 +24,12 @@ def candidate_chips(scenario: Scenario) -> list[Chip]:
 
 
 def check_service(scenario: Scenario) -> None:
-    """Refuse what has no closed form, and formats that none of the chips can multiply in."""
+    """Refuse what has no closed form, what cannot draft, and formats that none of the chips can multiply in."""
     check_closed_form(scenario)
     if scenario.document is not None:
         return
     check_switched(scenario.one(FabricDesign).topology, scenario.catalog)
+    check_drafts(scenario)
     chips, refused = candidate_chips(scenario), []
     for chip, precision in ((chip, name) for chip in chips for name in scenario.one(Candidates).precision):
         try:

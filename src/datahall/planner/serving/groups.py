@@ -11,6 +11,7 @@ from datahall.catalog.entries.model import Model
 from datahall.cluster.wiring import Wiring
 from datahall.errors import ScenarioError
 from datahall.inference.closed_form.capacity import Held, held, num_replicas
+from datahall.inference.closed_form.conversations import held_in_turns
 from datahall.inference.early import check_format
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.machine import placed
@@ -88,8 +89,14 @@ def on_its_fabric(
             joined = count
             there = placed(replica, joined, wires, catalog)
             if most is None or there.system != most.replica.system:
-                most = held(there, demand.load, demand.promise)
+                most = _held(there, demand)
             count = num_replicas(most, demand.rate_per_s, headroom)
     assert most is not None
     check_format(replica.chip, replica.precision)
     return most, count
+
+
+def _held(replica: Replica, demand: Demand) -> Held:
+    if demand.reuse is None:
+        return held(replica, demand.load, demand.promise)
+    return held_in_turns(replica, demand.load, demand.promise, demand.reuse)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +14,10 @@ from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.workload.traffic.lengths import Draw, cut_to_context, mean_tokens, sampler
 from datahall.workload.traffic.popularity import draw_ranks
-from datahall.workload.traffic.requests import Floats, Ints, Requests
+from datahall.workload.traffic.requests import CHUNK_ROWS, Floats, Ints, Requests
 from datahall.workload.traffic.shapes import MOST_TURNS, Lengths
+
+NO_LONGER = 12.0  # e-folds of a tail
 
 
 class Think(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +32,18 @@ class Think(msgspec.Struct, frozen=True, kw_only=True):
             return np.full(size, self.mean_s)
         shape = 1.0 / self.variation_ratio**2
         return random.standard_gamma(shape, size) * (self.mean_s / shape)
+
+    def sums(self, random: np.random.Generator, num: Ints) -> Floats:
+        """So many pauses each, added up [s]."""
+        if self.mean_s == 0 or self.variation_ratio == 0:
+            return np.asarray(num * self.mean_s, np.float64)
+        shape = 1.0 / self.variation_ratio**2
+        return np.asarray(random.standard_gamma(num * shape) * (self.mean_s / shape), np.float64)
+
+    @property
+    def longest_s(self) -> float:
+        """A pause that hardly any is longer than: the tail of a gamma falls by e every mean · ratio² [s]."""
+        return self.mean_s * (1.0 + NO_LONGER * self.variation_ratio + NO_LONGER * self.variation_ratio**2)
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +73,38 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     def shared_tokens(self) -> int:
         """Tokens at the start of a prompt that the group has in common."""
         return self.system_tokens + (self.document_tokens if self.num_documents else 0)
+
+
+class UnderWay(msgspec.Struct, frozen=True, kw_only=True):
+    """A service that has run for long when a run of it begins: its conversations are open, its caches are warm."""
+
+    stay_s: float  # of a request: its answer is there so long after it came
+    remembered_s: float  # for which caches keep what nobody uses
+    same_fraction: float = 1.0  # of turns that reach the replica of the turn before
+
+
+class Begun(NamedTuple):
+    """Sessions in the order in which a run meets them."""
+
+    start_s: Floats
+    num_past: Ints  # turns that were before the run
+    age_s: Floats  # since the last of them
+
+    @classmethod
+    def new(cls, start_s: Floats) -> Begun:
+        """Sessions of which nothing was before."""
+        return cls(start_s, np.zeros(start_s.size, np.int64), np.zeros(start_s.size))
+
+    def part(self, start: int, stop: int) -> Begun:
+        """Some that follow each other."""
+        return Begun(self.start_s[start:stop], self.num_past[start:stop], self.age_s[start:stop])
+
+    def among(self, others: Begun) -> Begun:
+        """All of both, by the time at which a run meets them."""
+        start_s = np.concatenate((self.start_s, others.start_s))
+        order = np.argsort(start_s, kind="stable")
+        num_past = np.concatenate((self.num_past, others.num_past))
+        return Begun(start_s[order], num_past[order], np.concatenate((self.age_s, others.age_s))[order])
 
 
 class Cut(msgspec.Struct, kw_only=True):
@@ -113,15 +163,18 @@ class Sessions:
         self.cut = Cut()
         self.num_sessions = 0
         self.num_rows = 0
-        names = ("prompt", "opening", "output", "turns", "think", "group", "document")
+        names = ("prompt", "opening", "output", "turns", "think", "group", "document", "cached")
         self.random = {name: stream(seed, "traffic", name) for name in names}
         self.prompt, self.output = sampler(prompt), sampler(output)
         self.opening: Draw | None = sampler(conversation.opening) if conversation.opening else None
 
-    def draw(self, start_s: Floats, most_rows: int) -> Requests:
-        """The sessions that begin at those times, turn after turn, and no more rows than that."""
-        alone = self.conversation.num_turns == 1
-        turns = np.ones(start_s.size, np.int64) if alone else self._turns(start_s.size)
+    def draw(self, begun: Begun, most_rows: int, under_way: UnderWay | None = None) -> Requests:
+        """The sessions that begin at those times, turn after turn, and no more rows than that.
+
+        Turns are geometric: as many are to come of a session, however many there were.
+        """
+        alone, start_s = self.conversation.num_turns == 1, begun.start_s
+        turns = np.ones(start_s.size, np.int64) if alone else self._turns(start_s.size) + begun.num_past
         first = np.cumsum(turns) - turns
         new = self.prompt(self.random["prompt"], int(turns.sum()))
         if self.opening:
@@ -131,7 +184,18 @@ class Sessions:
         prompt = own + (self.conversation.shared_tokens + self._unshared_quotes)
         if alone:
             return self._alone(start_s[:most_rows], prompt[:most_rows], output[:most_rows])
-        return self._in_turns(start_s, prompt, output, first, most_rows)
+        cached = self._cached(begun, prompt + output, first, under_way) if under_way else None
+        is_past = np.arange(prompt.size) - np.repeat(first, turns) < np.repeat(begun.num_past, turns)
+        first = np.cumsum(turns - begun.num_past) - (turns - begun.num_past)
+        return self._in_turns(begun, prompt[~is_past], output[~is_past], first, most_rows, cached)
+
+    def _cached(self, begun: Begun, held: Ints, first: Ints, under_way: UnderWay) -> Ints:
+        """Tokens of each session that the replica of its next turn has kept: those of the last turn that was there."""
+        random, num = self.random["cached"], begun.num_past.size
+        back = random.geometric(under_way.same_fraction, num).astype(np.int64)
+        age_s = begun.age_s + self.conversation.think.sums(random, back - 1) + (back - 1) * under_way.stay_s
+        found = (back <= begun.num_past) & (age_s <= under_way.remembered_s)
+        return np.where(found, held[first + np.where(found, begun.num_past - back, 0)], 0)
 
     @property
     def _unshared_quotes(self) -> int:
@@ -158,14 +222,19 @@ class Sessions:
             return requests
         return msgspec.structs.replace(requests, group=group, shared=self._shared(prompt))
 
-    def _in_turns(self, start_s: Floats, prompt: Ints, output: Ints, first: Ints, most_rows: int) -> Requests:
+    def _in_turns(
+        self, begun: Begun, prompt: Ints, output: Ints, first: Ints, most_rows: int, cached: Ints | None
+    ) -> Requests:
+        start_s = begun.start_s
         arrival_s = self.conversation.think.draw(self.random["think"], prompt.size)
         arrival_s[first] = start_s
         is_first = np.zeros(prompt.size, bool)
         is_first[first] = True
         session = np.cumsum(is_first) - 1
         group = self._groups(start_s.size)
-        kept = self._that_fit(prompt, is_first, most_rows)
+        opens = is_first.copy()
+        opens[first[begun.num_past > 0]] = False
+        kept = self._that_fit(prompt, opens, most_rows)
         session, is_first = session[kept], is_first[kept]
         prompt, output = self._fit(prompt[kept], output[kept])
         requests = Requests(
@@ -180,11 +249,13 @@ class Sessions:
         )
         self.num_sessions += start_s.size
         self.num_rows += prompt.size
-        return requests
+        if cached is None:
+            return requests
+        return msgspec.structs.replace(requests, cached=np.where(is_first, cached[session], 0))
 
-    def _that_fit(self, prompt: Ints, is_first: NDArray[np.bool_], most_rows: int) -> Ints:
+    def _that_fit(self, prompt: Ints, opens: NDArray[np.bool_], most_rows: int) -> Ints:
         """Rows to keep; prompts of a session only grow, so the turns dropped are always its last ones."""
-        fits = is_first | (prompt < self.max_context) if self.max_context else np.ones(prompt.size, bool)
+        fits = opens | (prompt < self.max_context) if self.max_context else np.ones(prompt.size, bool)
         kept = np.flatnonzero(fits)[:most_rows]
         if kept.size:
             self.cut.num_turns += int(kept[-1] + 1 - kept.size)
@@ -227,3 +298,34 @@ def mean_session_tokens(conversation: Conversation, prompt: Lengths, output: Len
     opening = mean_tokens(conversation.opening) if conversation.opening else new
     fixed = conversation.system_tokens + conversation.quoted_tokens
     return fixed + opening + earlier * (new + answer), answer
+
+
+def resumed(
+    think: Think, stay_s: float, per_s: float, num_turns: float, random: np.random.Generator
+) -> Iterator[Begun]:
+    """Sessions whose next turn comes in a run, and whose last one was before it.
+
+    Later turns come at a rate of their own, λ·(turns − 1), whenever one looks; of those that come at t, the turn before
+    was before the run where the pause is longer than t.
+    """
+    now_s = 0.0
+    while now_s < stay_s + think.longest_s:
+        times_s = now_s + np.cumsum(random.standard_exponential(CHUNK_ROWS)) / (per_s * (num_turns - 1.0))
+        now_s = float(times_s[-1])
+        age_s = stay_s + think.draw(random, CHUNK_ROWS)
+        there = age_s > times_s
+        num_past = random.geometric(1.0 / num_turns, CHUNK_ROWS).astype(np.int64)
+        yield Begun(times_s[there], num_past[there], age_s[there])
+
+
+def in_order(new: Iterator[Floats], old: Iterator[Begun]) -> Iterator[Begun]:
+    """New sessions and those that were open already, by the time at which a run meets them."""
+    left, known_s = Begun.new(np.zeros(0)), 0.0
+    for start_s in new:
+        while known_s < start_s[-1]:
+            more = next(old, None)
+            known_s = inf if more is None else float(more.start_s[-1]) if more.start_s.size else known_s
+            left = left if more is None else left.among(more)
+        cut = int(np.searchsorted(left.start_s, start_s[-1], side="right"))
+        yield Begun.new(start_s).among(left.part(0, cut))
+        left = left.part(cut, left.start_s.size)

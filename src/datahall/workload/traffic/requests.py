@@ -37,6 +37,9 @@ class Requests(msgspec.Struct, frozen=True, kw_only=True):
     shared: Ints  # tokens of the group's prefix
     session: Ints  # requests of one session share their history; unique where there is none
     priority: Ints  # lower goes first
+    cached: Ints = msgspec.field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # tokens of the prompt that caches hold from before the run; empty: none
     blocks: Ints = msgspec.field(
         default_factory=lambda: np.zeros(0, np.int64)
     )  # chained block keys of a trace, …
@@ -72,7 +75,7 @@ class Requests(msgspec.Struct, frozen=True, kw_only=True):
         `blocks[block_start[i]:block_start[i + 1]]`.
         """
         start, stop = max(0, start), min(stop, len(self))
-        columns = {name: getattr(self, name)[start:stop] for name in COLUMNS}
+        columns = {name: getattr(self, name)[start:stop] for name in (*COLUMNS, "cached")}
         if start and np.any(columns["after"] >= 0):
             columns["after"] = np.where(columns["after"] >= 0, columns["after"] - start, -1)
             if columns["after"].min() < -1 or np.any((self.after[start:stop] >= 0) & (columns["after"] < 0)):
@@ -92,11 +95,13 @@ COLUMNS = ("arrival_s", "prompt", "output", "after", "group", "shared", "session
 
 
 def join(parts: Iterable[Requests]) -> Requests:
-    """Chunks of one run as one; all have block keys, or none has."""
+    """Chunks of one run as one; all have block keys, or none has, and so with what is cached."""
     chunks = list(parts)
     if not chunks:
         return Requests.of(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    columns = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in COLUMNS}
+    columns = {
+        name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in (*COLUMNS, "cached")
+    }
     sizes = np.array([len(chunk) for chunk in chunks])
     before = np.repeat(np.cumsum(sizes) - sizes, sizes)
     columns["after"] = np.where(columns["after"] >= 0, columns["after"] + before, -1)

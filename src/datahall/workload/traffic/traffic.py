@@ -9,13 +9,18 @@ import numpy as np
 
 from datahall.breakdown import Source
 from datahall.errors import ScenarioError
+from datahall.events import stream
 from datahall.workload.traffic.arrivals import Arrivals, arrival_times
 from datahall.workload.traffic.conversation import (
+    Begun,
     Conversation,
     Cut,
     Sessions,
+    UnderWay,
     check_conversation,
+    in_order,
     mean_session_tokens,
+    resumed,
 )
 from datahall.workload.traffic.lengths import cut_to_context, quantile_tokens
 from datahall.workload.traffic.replay import replay
@@ -111,7 +116,13 @@ def _check_context(traffic: Traffic) -> None:
 class TrafficStream:
     """The requests of a run, chunk by chunk; `cut` counts what did not fit the context, as far as it has run."""
 
-    def __init__(self, traffic: Traffic, seed: int, chunk_rows: int = CHUNK_ROWS) -> None:
+    def __init__(
+        self,
+        traffic: Traffic,
+        seed: int,
+        chunk_rows: int = CHUNK_ROWS,
+        under_way: UnderWay | None = None,
+    ) -> None:
         if not 1 <= chunk_rows <= CHUNK_ROWS:
             raise ScenarioError(
                 f"chunks of {chunk_rows} rows", where="chunk_rows", hint=f"1 to {CHUNK_ROWS:,}"
@@ -119,7 +130,7 @@ class TrafficStream:
         self.cut = Cut()
         self.num_failed = 0  # recorded requests without an answer, left out
         self.num_requests = 0
-        parts = self._recorded(traffic) if traffic.trace else self._drawn(traffic, seed)
+        parts = self._recorded(traffic) if traffic.trace else self._drawn(traffic, seed, under_way)
         self._chunks = in_chunks(parts, chunk_rows)
 
     def __iter__(self) -> Iterator[Requests]:
@@ -130,17 +141,18 @@ class TrafficStream:
         self.num_requests += len(chunk)
         return chunk
 
-    def _drawn(self, traffic: Traffic, seed: int) -> Iterator[Requests]:
+    def _drawn(self, traffic: Traffic, seed: int, under_way: UnderWay | None) -> Iterator[Requests]:
         sessions = Sessions(traffic.conversation, traffic.prompt, traffic.output, seed, traffic.max_context)
         self.cut = sessions.cut
-        most = traffic.num_requests or np.iinfo(np.int64).max
+        endless = np.iinfo(np.int64).max
+        most = endless if under_way else traffic.num_requests or endless
         # So many sessions at a time that their turns fill one chunk, more or less.
         step = max(1, int(CHUNK_ROWS / traffic.conversation.num_turns))
-        for starts in _starts(traffic, seed):
-            for place in range(0, starts.size, step):
+        for begun in _begun(traffic, seed, under_way):
+            for place in range(0, begun.start_s.size, step):
                 if sessions.num_rows >= most:
                     return
-                yield sessions.draw(starts[place : place + step], most - sessions.num_rows)
+                yield sessions.draw(begun.part(place, place + step), most - sessions.num_rows, under_way)
 
     def _recorded(self, traffic: Traffic) -> Iterator[Requests]:
         assert traffic.trace is not None
@@ -161,18 +173,54 @@ class TrafficStream:
             yield msgspec.structs.replace(chunk, prompt=prompt, output=output)
 
 
-def _starts(traffic: Traffic, seed: int) -> Iterator[Floats]:
+def _begun(traffic: Traffic, seed: int, under_way: UnderWay | None) -> Iterator[Begun]:
+    """The sessions of a run; of a service that is under way also those that were open before, at the turn they are."""
+    talk = traffic.conversation
+    if under_way is None:
+        return (Begun.new(start_s) for start_s in _starts(traffic, seed, traffic.num_requests))
+    starts = _starts(traffic, seed, traffic.num_requests)
+    random = stream(seed, "traffic", "under way")
+    if traffic.users is not None:
+        return _at_some_turn(traffic.users.num, starts, talk, under_way, random)
+    assert traffic.arrivals is not None
+    return in_order(
+        starts, resumed(talk.think, under_way.stay_s, traffic.arrivals.rate_per_s, talk.num_turns, random)
+    )
+
+
+def _at_some_turn(
+    num_users: int,
+    starts: Iterator[Floats],
+    talk: Conversation,
+    under_way: UnderWay,
+    random: np.random.Generator,
+) -> Iterator[Begun]:
+    """Each user begins at some turn of a session, later sessions at their first."""
+    left = num_users
+    for start_s in starts:
+        num_past = random.geometric(1.0 / talk.num_turns, start_s.size).astype(np.int64) - 1
+        num_past[left:] = 0
+        yield Begun(start_s, num_past, under_way.stay_s + start_s)
+        left = max(0, left - start_s.size)
+
+
+def _starts(traffic: Traffic, seed: int, num: int) -> Iterator[Floats]:
     """When sessions begin: absolute in an open loop, the pause before each in a closed one."""
     if traffic.users is None:
         assert traffic.arrivals is not None
-        return arrival_times(traffic.arrivals, seed, traffic.num_requests, traffic.duration_s)
-    num = traffic.num_requests or traffic.users.most_sessions(traffic.duration_s)
-    return traffic.users.pauses(seed, num)
+        return arrival_times(traffic.arrivals, seed, num, traffic.duration_s)
+    return traffic.users.pauses(seed, num or traffic.users.most_sessions(traffic.duration_s))
 
 
-def generate(traffic: Traffic, seed: int, chunk_rows: int = CHUNK_ROWS) -> TrafficStream:
-    """The requests of a run in chunks; the rows depend on the seed alone, not on the size of the chunks."""
-    return TrafficStream(traffic, seed, chunk_rows)
+def generate(
+    traffic: Traffic, seed: int, chunk_rows: int = CHUNK_ROWS, *, under_way: UnderWay | None = None
+) -> TrafficStream:
+    """The requests of a run in chunks; the rows depend on the seed alone, not on the size of the chunks.
+
+    Of a service that is under way conversations go on when a run begins, and when it ends: they are as many as it takes
+    to meet as many requests as were asked for, whoever counts them.
+    """
+    return TrafficStream(traffic, seed, chunk_rows, under_way)
 
 
 class TrafficFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +236,17 @@ class TrafficFigures(msgspec.Struct, frozen=True, kw_only=True):
     num_sampled: int
 
 
+def first_rows(drawn: TrafficStream, most_rows: int) -> Requests:
+    """So many of the rows that come first."""
+    chunks, num = [], 0
+    for chunk in drawn:
+        chunks.append(chunk.rows(0, most_rows - num))
+        num += len(chunks[-1])
+        if num >= most_rows:
+            break
+    return join(chunks)
+
+
 def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> TrafficFigures:
     """Figures of the first rows of a run.
 
@@ -195,13 +254,8 @@ def describe(traffic: Traffic, seed: int = 0, most_rows: int = CHUNK_ROWS) -> Tr
     what is reusable depends on the run: a group is reusable only once it was seen.
     """
     drawn = generate(traffic, seed)
-    chunks, num = [], 0
-    for chunk in drawn:
-        chunks.append(chunk.rows(0, most_rows - num))
-        num += len(chunks[-1])
-        if num >= most_rows:
-            break
-    rows = join(chunks)
+    rows = first_rows(drawn, most_rows)
+    num = len(rows)
     if not num:
         raise ScenarioError(
             "no request comes in the time given", field="duration", hint="a longer duration or a higher rate"
