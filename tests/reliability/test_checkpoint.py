@@ -22,7 +22,8 @@ from datahall.reliability.checkpoint.plan import (
     shares_of,
 )
 from datahall.reliability.checkpoint.size import checkpoint_size
-from datahall.reliability.checkpoint.tier import OUTLIVES, Cadence, CheckpointTier
+from datahall.reliability.checkpoint.tier import TIERS as ROWS
+from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.ettr import renewal_ettr
 from datahall.reliability.process import process_of
 from datahall.training.layout.layout import Layout
@@ -71,9 +72,9 @@ def test_replicas_write_each_value_once(name: str, zero: int) -> None:
 
 
 def test_every_failure_leaves_the_remote_copy_and_each_tier_what_is_nearer() -> None:
-    assert set(OUTLIVES["remote"]) == set(COPY_TIERS)
-    assert set(OUTLIVES) == set(COPY_TIERS)
-    assert "peer" not in OUTLIVES["local"], "a lost node takes its drives with it"
+    assert set(ROWS["remote"].outlives) == set(COPY_TIERS)
+    assert list(ROWS) == list(COPY_TIERS)
+    assert "peer" not in ROWS["local"].outlives, "a lost node takes its drives with it"
     assert covered(SHARES, TIERS[-1]) == pytest.approx(1.0)
     assert covered(SHARES, TIERS[0]) == pytest.approx(0.08)
 

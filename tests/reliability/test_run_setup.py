@@ -12,7 +12,10 @@ from tests.results import number
 import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
+from datahall.catalog.entries.failures import Tier
+from datahall.planner.training.laid import laid_job
 from datahall.reliability.checkpoint.account import plan_account, tiers_account
+from datahall.reliability.checkpoint.plan import plan_of
 from datahall.reliability.checkpoint.tier import CheckpointTier
 from datahall.reliability.checkpoint.tiers import tiers_of
 from datahall.reliability.job import RunningJob
@@ -25,7 +28,8 @@ LLAMA: dict[str, Any] = {"model": "llama-3.1-405b", "chips": 16_384}
 
 
 def asked(verb: str = "show checkpoint", **said: Any) -> Run:
-    return run_of(read_names(form_of(verb), {**LLAMA, **said}, CATALOG), choose=verb == "show checkpoint")
+    scenario = read_names(form_of(verb), {**LLAMA, **said}, CATALOG)
+    return run_of(scenario, laid_job(scenario), choose=verb == "show checkpoint")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,10 @@ def test_what_a_failure_costs_is_its_restart_its_drain_and_half_an_interval() ->
 
 def test_an_interval_is_a_step_at_least() -> None:
     quick = CheckpointTier(name="host", blocking_s=1e-6, drain_s=0.0, load_s=0.0)
-    assert quick.best_interval_s(1000.0, 30.0) == 30.0
+    far = CheckpointTier(name="remote", blocking_s=1e-6, drain_s=0.0, load_s=0.0)
+    shares: dict[Tier, float] = {"device": 0.0, "host": 0.5, "peer": 0.0, "local": 0.0, "remote": 0.5}
+    plan = plan_of((quick, far), shares, 1000.0, 0.0, step_s=30.0)
+    assert [one.interval_s for one in plan.cadences] == [30.0, 30.0]
 
 
 def test_planned_stops_are_those_of_whose_rates_are_used() -> None:
