@@ -77,9 +77,9 @@ def _copied(run: Run, until_s: float) -> tuple[CheckpointPlan, float]:
     cut = msgspec.structs.replace(
         plan, cadences=(*plan.cadences[:-1], msgspec.structs.replace(last, interval_s=cut_s))
     )
-    if plan.mttf_s == inf or not last.share_fraction:
+    own_s = last.own_mttf_s(plan.mttf_s)
+    if own_s == inf:
         return cut, cut.copies_leave
-    own_s = plan.mttf_s / last.share_fraction
     nearer = msgspec.structs.replace(plan, cadences=plan.cadences[:-1]).copies_leave
     stops = 1.0 / (1.0 + last.tier.blocking_s / min(stop_s, last.interval_s))
     return cut, max(cut.copies_leave, nearer * stops * -expm1(-stop_s / own_s) * own_s / stop_s)

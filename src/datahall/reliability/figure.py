@@ -72,10 +72,20 @@ def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown
     planned = []
     if isfinite(run.recovery.planned_every_s):
         planned.append(planned_figure(run.recovery))
+    slower = []
+    if run.speed_fraction < 1.0:
+        slower.append(speed_figure(run))
     return modelled(
         "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
-        *(tier_figure(one) for one in run.plan.cadences), *planned,
+        *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,
     )  # fmt: skip
+
+
+def speed_figure(run: Run) -> Breakdown:
+    """A step over one with those who are slow and with looking for corruption."""
+    step = derived("a step", run.job.step_s, "s", run.job.layout.words)
+    longer = derived("a step that waits and checks", run.step_s, "s", "the slowest sets the pace")
+    return quotient("speed of the steps", step, longer, "fraction")
 
 
 def planned_figure(recovery: Recovery) -> Breakdown:
@@ -92,7 +102,7 @@ def planned_figure(recovery: Recovery) -> Breakdown:
 def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     """What the simulation says, beside the closed form."""
     num = found.runs.size
-    how = f"work that was kept over the time that went by, mean of {num:,} runs"
+    how = f"work that was kept over the time that went by, of {num:,} runs together"
     figure = simulated("effective training time", spread.mean, "fraction", how, closed)
     if not spread.mean:
         return figure

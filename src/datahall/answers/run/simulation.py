@@ -21,6 +21,7 @@ from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
     preset_named,
+    slow_storage_notes,
     tier_notes,
     tiers_in_words,
     unlike_closed_form,
@@ -69,7 +70,12 @@ def simulate_run(scenario: Scenario) -> Answer:
         ),
         figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
-        notes=(*_notes(story, preset.title), *host_link_notes(run), *idle_in_run(scenario, story.run)),
+        notes=(
+            *_notes(story, preset.title),
+            *slow_storage_notes(scenario, run),
+            *host_link_notes(run),
+            *idle_in_run(scenario, story.run),
+        ),
         next_commands=_next(scenario, story, fix),
     )
 

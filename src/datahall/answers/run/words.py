@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.plan import CheckpointPlan
+from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.story import Story
@@ -47,6 +48,17 @@ def tier_notes(run: Run) -> tuple[str, ...]:
             f"no failure falls back to {last.tier.title}: a copy every {fmt(last.interval_s, 's', 3)}, as BLOOM did"
         )
     return tuple(notes)
+
+
+def slow_storage_notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
+    """That storage binds, where copies take longer to be written than is best between them."""
+    need = storage_need(run, scenario)
+    if need.enough:
+        return ()
+    return (
+        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and one every "
+        f"{fmt(need.best_s, 's', 3)} would be best; {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
+    )
 
 
 def idle_chip_notes(run: Run) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import msgspec
 
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
 from datahall.errors import InfeasibleError, option
-from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
+from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier, shared_s
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
 from datahall.reliability.process import Cause
 from datahall.units import HOUR_S, fmt
@@ -58,8 +58,7 @@ class CheckpointPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_unasked(self) -> bool:
         """Whether the last tier is written as others wrote it, for no failure says how often."""
-        asked = self.mttf_s < inf and self.last.share_fraction > 0
-        return not asked and self.last.interval_s == UNASKED_S
+        return self.last.own_mttf_s(self.mttf_s) == inf and self.last.interval_s == UNASKED_S
 
     @property
     def restarts_leave(self) -> float:
@@ -71,8 +70,7 @@ class CheckpointPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Share of the rest that is left by stops for copies, and by work that is lost since the last one."""
         kept = 1.0
         for one in self.cadences:
-            own_s = self.mttf_s / one.share_fraction if one.share_fraction > 0 else inf
-            kept *= renewal_ettr(one.interval_s, one.tier.blocking_s, 0.0, own_s)
+            kept *= renewal_ettr(one.interval_s, one.tier.blocking_s, 0.0, one.own_mttf_s(self.mttf_s))
         return kept
 
     @property
@@ -118,13 +116,14 @@ def plan_of(
     left, found = dict(shares), list[_Together]()
     for tier in sorted(tiers, key=lambda one: one.rank):
         share = sum(left.pop(name, 0.0) for name in tier.outlives)
-        if tier.name != COPY_TIERS[-1] and not (share > 0 and mttf_s < inf):
+        asked = shared_s(mttf_s, share) < inf
+        if tier.name != COPY_TIERS[-1] and not asked:
             continue  # nothing is left for it
         found.append(_together((tier,), (share,), mttf_s, step_s, interval_s))
         while len(found) > 1 and found[-2].interval_s > found[-1].interval_s:
             far, near = found.pop(), found.pop()
             both = _together(near.tiers + far.tiers, near.shares + far.shares, mttf_s, step_s, interval_s)
-            found += [near, far._replace(interval_s=near.interval_s)] if not share else [both]
+            found += [near, far._replace(interval_s=near.interval_s)] if not asked else [both]
     cadences = (
         Cadence(tier=tier, interval_s=block.interval_s, share_fraction=share)
         for block in found
@@ -140,8 +139,8 @@ def _together(
     step_s: float,
     interval_s: float | None,
 ) -> _Together:
-    whole, stops_s = sum(shares), sum(tier.blocking_s for tier in tiers)
-    best_s = best_interval_s(stops_s, mttf_s / whole) if whole > 0 and mttf_s < inf else UNASKED_S
+    own_s, stops_s = shared_s(mttf_s, sum(shares)), sum(tier.blocking_s for tier in tiers)
+    best_s = best_interval_s(stops_s, own_s) if own_s < inf else UNASKED_S
     least_s = max(step_s, *(tier.drain_s for tier in tiers))
     return _Together(tiers, shares, interval_s or max(least_s, best_s))
 

@@ -42,7 +42,7 @@ class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
 def storage_need(run: Run, scenario: Scenario) -> StorageNeed:
     """Copies of the last tier of a run's plan against its storage."""
     asked, last = scenario.one(Checkpointing), run.plan.last
-    own_s = run.plan.mttf_s / last.share_fraction if last.share_fraction > 0 else inf
+    own_s = last.own_mttf_s(run.plan.mttf_s)
     written_s = last.tier.blocking_s if asked.synchronous else last.tier.drain_s
     best_s = asked.interval_s or max(
         run.job.step_s, best_interval_s(last.tier.blocking_s, own_s) if own_s < inf else UNASKED_S

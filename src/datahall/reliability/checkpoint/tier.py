@@ -7,6 +7,7 @@ interval ≥ drain, or copies pile up
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -62,3 +63,16 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     tier: CheckpointTier
     interval_s: float
     share_fraction: float  # of failures that fall back to it
+
+    def own_mttf_s(self, mttf_s: float) -> float:
+        """Between failures that fall back to it, of all that come so often [s]."""
+        return shared_s(mttf_s, self.share_fraction)
+
+
+def shared_s(mttf_s: float, share_fraction: float) -> float:
+    """Between failures that are such a share of all that come so often [s].
+
+    >>> shared_s(100.0, 0.5), shared_s(100.0, 0.0)
+    (200.0, inf)
+    """
+    return mttf_s / share_fraction if share_fraction > 0 else inf
