@@ -63,9 +63,10 @@ def ways_to_keep(scenario: Scenario, story: Story, ettr: float) -> Reach:
         return expected(one, story.until_s).ettr
 
     best = run_of(scenario.having(free), run.job)
-    ways = []
     if asked.interval_s is not None and kept(best):
-        ways.append(Way("interval", fmt(best.plan.last.interval_s, "s", 3), asked.interval_s))
+        way = Way("interval", fmt(best.plan.last.interval_s, "s", 3), asked.interval_s)
+        return Reach(best, expects(best), (way,))
+    ways = []
     if len(run.plan.cadences) == 1:
         now_s = run.plan.last.tier.blocking_s
         ways += _longest("blocking", with_blocking, kept, expects, now_s, between)

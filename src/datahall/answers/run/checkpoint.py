@@ -113,12 +113,15 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "daly_interval_s": run.daly_s if isfinite(run.daly_s) else None,
         "drain_s": need.drain_s,
         "best_s": need.best_s,
+        "num_chips": run.job.num_chips,
         "layout": run.job.layout.words,
         "step_s": run.job.step_s,
         "plan": ", ".join(run.plan.names),
     }
     for one in run.plan.cadences:
         found[f"{one.tier.name}_interval_s"] = one.interval_s
+    for one in run.best.cadences:
+        found[f"best_{one.tier.name}_interval_s"] = one.interval_s
     for tier in run.tiers:
         found |= {
             f"{tier.name}_blocking_s": tier.blocking_s if isfinite(tier.blocking_s) else None,

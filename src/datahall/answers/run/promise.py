@@ -81,7 +81,7 @@ def fixed(scenario: Scenario, story: Story, broken: Kept) -> Fixed:
         )
     words = [WAYS[way.name].format(way.text, fmt(way.now_s, "s", 2)) for way in reach.ways]
     first = reach.ways[0]
-    changes: dict[str, Plain | None] = {"interval": None, first.name: first.text}
+    changes: dict[str, Plain | None] = {"interval": None, first.name: first.text.replace(" ", "")}
     if first.name == "restart":
         changes |= dict.fromkeys(PARTS)
     elif first.name == "blocking":

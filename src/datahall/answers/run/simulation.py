@@ -162,6 +162,7 @@ def _results(story: Story) -> dict[str, Cell]:
         "tokens_per_s": run.tokens_per_s,
         "mfu_fraction": run.job.mfu_fraction,
         "layout": run.job.layout.words,
+        "num_chips": run.job.num_chips,
         "num_nodes": run.process.num_nodes,
         "num_spares": story.steady_spares.num,
         "num_away_high": story.away.high,
