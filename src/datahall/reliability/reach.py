@@ -87,6 +87,8 @@ def _longest(
     It lies where the closed form has an ETTR between that of the promise and as much more as luck may take.
     """
     low_s, high_s = (_reaching(lambda one: expects(changed(one)), ettr, now_s) for ettr in between)
+    if not high_s:
+        return []
     for _ in range(HALVINGS_SIMULATED):
         middle_s = (low_s + high_s) / 2.0
         low_s, high_s = (middle_s, high_s) if kept(changed(middle_s)) else (low_s, middle_s)

@@ -281,10 +281,7 @@ def test_what_does_not_fit_has_no_checkpoint() -> None:
         dh.show_checkpoint(model="llama-3.1-70b", chips=8, tp=8)
 
 
-BUILT = (
-    "meta-24k-roce", "meta-24k-infiniband", "xai-colossus", "dgx-superpod-h100", "tpu-v4-pod", "tpu-v5p-pod",
-    "gb200-nvl72-superpod", "gb200-nvl72-cluster",
-)  # fmt: skip
+BUILT = ("meta-24k-roce", "dgx-superpod-h100", "tpu-v4-pod", "gb200-nvl72-superpod")
 
 
 @pytest.mark.parametrize("fabric", BUILT)
@@ -303,7 +300,6 @@ def test_a_run_on_a_fabric_that_was_built_may_have_a_deadline() -> None:
     "said",
     [
         {"model": "llama-3.1-405b", "chips": 16_384},
-        {"model": "llama-3.1-405b", "chips": 131_072},
         {"model": "llama-3.1-405b", "chips": 100_000},
         {"model": "llama-3.1-70b", "chips": 1024, "tp": 8, "pp": 4},
         {"model": "llama-3.1-8b", "chips": 1000},
@@ -360,8 +356,8 @@ def test_the_headline_is_the_share_of_work_that_is_kept(said: dict[str, Any]) ->
 def test_a_promise_counts_steps_that_wait_and_check() -> None:
     """Two replicas that vote do everything twice: no half is promised."""
     for said in ({"sdc": "vote"}, {"slow_hosts": "100 %", "slow_by": "100 %"}):
-        assert dh.simulate_run(**SMALL, **said, ettr="50 %").verdict == "no"
-        assert dh.simulate_run(**SMALL, **said, ettr="45 %").verdict == "yes"
+        assert dh.simulate_run(**{**SMALL, "runs": 10}, **said, ettr="50 %").verdict == "no"
+        assert dh.simulate_run(**{**SMALL, "runs": 10}, **said, ettr="45 %").verdict == "yes"
 
 
 def test_an_interval_that_was_said_is_not_called_the_best() -> None:
