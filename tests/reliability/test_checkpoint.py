@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
 from datahall.errors import InfeasibleError
@@ -22,8 +23,7 @@ from datahall.reliability.checkpoint.plan import (
     shares_of,
 )
 from datahall.reliability.checkpoint.size import checkpoint_size
-from datahall.reliability.checkpoint.tier import TIERS as ROWS
-from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
+from datahall.reliability.checkpoint.tier import TIER_ROWS, Cadence, CheckpointTier
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
 from datahall.reliability.process import mttf_s, process_of
 from datahall.reliability.simulation.recovery import Recovery
@@ -74,11 +74,19 @@ def test_replicas_write_each_value_once(name: str, zero: int) -> None:
 
 
 def test_every_failure_leaves_the_remote_copy_and_each_tier_what_is_nearer() -> None:
-    assert set(ROWS["remote"].outlives) == set(COPY_TIERS)
-    assert list(ROWS) == list(COPY_TIERS)
-    assert "peer" not in ROWS["local"].outlives, "a lost node takes its drives with it"
+    assert set(TIER_ROWS["remote"].outlives) == set(COPY_TIERS)
+    assert list(TIER_ROWS) == list(COPY_TIERS)
+    assert "peer" not in TIER_ROWS["local"].outlives, "a lost node takes its drives with it"
     assert covered(SHARES, TIERS[-1]) == pytest.approx(1.0)
     assert covered(SHARES, TIERS[0]) == pytest.approx(0.08)
+
+
+def test_a_tier_is_one_row_and_the_help_names_it() -> None:
+    """All that is known of a tier whatever the machine: what it is called, what it outlives, whether it has files."""
+    assert list(TIER_ROWS) == list(COPY_TIERS)
+    assert len({row.title for row in TIER_ROWS.values()}) == len(COPY_TIERS)
+    for verb in ("show checkpoint", "simulate run"):
+        assert ", ".join(COPY_TIERS) in form_of(verb).fields["tier"].kind.help
 
 
 def test_shares_are_those_of_the_causes() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL
-from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.scenario.takes import Takes
 
 JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin")
@@ -31,7 +30,7 @@ VERBS = (
         means=(
             CHIPS,
             MARGIN,
-            ("tier", f"Where copies are kept: {', '.join(COPY_TIERS)} (default: the best of them)."),
+            ("tier", "Where copies are kept: device, host, peer, local, remote (default: the best of them)."),
         ),
         examples=(
             "llama-3.1-405b --chips 16384 --storage 2TB/s",

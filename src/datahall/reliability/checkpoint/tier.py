@@ -24,7 +24,7 @@ class TierRow(NamedTuple):
 
 
 # One node's failure takes its memory and its drives, a loss of power the memory of many nodes and no drive.
-TIERS: dict[Tier, TierRow] = {
+TIER_ROWS: dict[Tier, TierRow] = {
     "device": TierRow("the chip's own memory", ("device",)),
     "host": TierRow("host memory", ("device", "host")),
     "peer": TierRow("memory of another host", ("device", "host", "peer")),
@@ -50,11 +50,11 @@ class CheckpointTier(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outlives(self) -> tuple[Tier, ...]:
         """The failures that a copy outlives, by the nearest copy that each leaves."""
-        return TIERS[self.name].outlives
+        return TIER_ROWS[self.name].outlives
 
     @property
     def title(self) -> str:
-        return TIERS[self.name].title
+        return TIER_ROWS[self.name].title
 
 
 class Cadence(msgspec.Struct, frozen=True, kw_only=True):
