@@ -25,16 +25,24 @@ from datahall.reliability.simulation.outcome import Runs, Spread
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.units import DAY_S
 
+SHOCK = "shock"  # the component of what nodes share
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
 def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
     """Mean time between interruptions of the job."""
-    rate = sum(cause.rate_per_node_day for cause in run.causes)
+    counted = [cause for cause in run.process.causes if cause.component != SHOCK]
+    rate = sum(cause.rate_per_node_day for cause in counted)
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
     each = fact("failures of a node per day", rate, "count", *sources, note=preset.title).unless_said(
         "failure_rate"
     )
+    others = sum(cause.rate_per_node_day for cause in run.causes if cause not in counted)
+    if others:
+        more = derived(
+            "other interruptions per node and day", others, "count", "shared, of the job, of capacity"
+        )
+        each = total("interruptions per node and day", [each, more])
     nodes = derived("nodes", run.process.num_nodes, "count")
     per_day = product("failures per day", [nodes, each], "count")
     day = assumed("a day", DAY_S, "s", "86,400 s")

@@ -75,7 +75,7 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
             f"{kept} of the time is kept."
         )
     if run.plan.ettr < NOTHING:
-        return f"{what}; the run comes to nothing with any: less than 1 % of the time is kept."
+        return f"{what}; the run comes to nothing with any: {kept} of the time is kept."
     best = run.best
     if not scenario.given("interval") or best.ettr <= run.plan.ettr:
         return f"{what}; best is {tiers_in_words(run.plan)}, which keeps {kept} of the time."

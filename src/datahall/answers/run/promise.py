@@ -29,6 +29,11 @@ class Kept(NamedTuple):
         return self.share_fraction >= ENOUGH
 
     @property
+    def key(self) -> str:
+        """What the share is called among the results."""
+        return "ettr_kept_fraction" if self.ettr is not None else "in_time_fraction"
+
+    @property
     def sentence(self) -> str:
         """That it is broken."""
         share = fmt(self.share_fraction, "fraction", 3)

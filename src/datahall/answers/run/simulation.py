@@ -61,7 +61,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         verdict="no" if story.is_hopeless or broken else "yes",
         headline=_headline(story, broken),
         binding=_binding(story, fix),
-        results=_results(story),
+        results={**_results(story), **{one.key: one.share_fraction for one in kept}},
         tables=(
             loss_table(story),
             cause_table(story),
@@ -104,7 +104,8 @@ def _headline(story: Story, broken: list[Kept]) -> str:
     what = f"{model.title or model.name} on {counted(run.job.num_chips, 'chip')}"
     if story.is_hopeless:
         times = counted(story.num_interruptions, "interruption")
-        return f"{what} comes to nothing: less than 1 % of the time moves it forward, with {times}."
+        little = fmt(ettr.mean, "fraction", 2)
+        return f"{what} comes to nothing: {little} of the time moves it forward, with {times}."
     share = (
         f"{fmt(ettr.mean, 'fraction', 3)} ({fmt(ettr.low, 'fraction', 3)} to {fmt(ettr.high, 'fraction', 3)})"
     )

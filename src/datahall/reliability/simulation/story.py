@@ -70,9 +70,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ettr(self) -> Spread:
-        """Of all runs together, and between which eight of ten of them lie."""
+        """Of all runs together, and between which it and eight of ten of them lie."""
         whole = float(self.kept_s.sum() / self.found.elapsed_s.sum())
-        return spread(self.ettrs)._replace(mean=whole)
+        _, low, high = spread(self.ettrs)
+        return Spread(whole, min(low, whole), max(high, whole))
 
     @property
     def elapsed_s(self) -> Spread:
