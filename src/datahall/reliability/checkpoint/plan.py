@@ -28,6 +28,7 @@ from datahall.reliability.process import Cause
 from datahall.units import HOUR_S, fmt
 
 UNASKED_S = 3 * HOUR_S  # between copies of the last tier where no failure asks for one, as BLOOM wrote them
+NOTHING_LEFT = 1e-9  # of the time: a plan that keeps no more keeps nothing
 WORTH = 1e-3  # of the time that another tier must save
 
 Shares = Mapping[Tier, float]  # of failures, by the nearest tier that each leaves
@@ -76,7 +77,8 @@ class CheckpointPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ettr(self) -> float:
         """Share of the time that moves the run forward."""
-        return self.restarts_leave * self.copies_leave
+        kept = self.restarts_leave * self.copies_leave
+        return kept if kept > NOTHING_LEFT else 0.0
 
 
 def shares_of(causes: Sequence[Cause]) -> Shares:
