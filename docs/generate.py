@@ -404,6 +404,23 @@ predicted fastest / the best measured − 1.
 """
 
 
+def check_table(card: Scorecard) -> str:
+    """What was played again from what the rows themselves say."""
+    if not card.checks:
+        return ""
+    rows = "\n".join(
+        f"| {metric} | {one.rows:,} | {one.p90_ape:.1f} % | {one.worst_ape:.1f} % |"
+        for metric, one in card.checks.items()
+    )
+    return f"""
+Played again from what the rows themselves say: a check of the model, and no prediction, so not scored.
+
+| metric | rows | P90 | furthest |
+| --- | ---: | ---: | ---: |
+{rows}
+"""
+
+
 def noise_table(card: Scorecard) -> str:
     """How far the same run lies from itself, where a domain's sources repeat runs."""
     if not card.noise:
@@ -425,6 +442,8 @@ better than that.
 
 def apart_table(card: Scorecard) -> str:
     """What bands are worth on rows that they were not made of."""
+    if not card.apart:
+        return ""
     rows = "\n".join(
         f"| {source} | {one.rows:,} | {one.stated_percent:.0f} % | {one.apart_percent:.0f} % |"
         for source, one in card.apart.items()
@@ -496,16 +515,17 @@ def domain_section(card: Scorecard) -> str:
         for one in card.worst
     )
     unit, notes = sign_of(card), "".join(f"- {note}\n" for note in card.notes)
+    again = f"{card.num_replayed:,} played again as a check, " if card.checks else ""
     several = len(card.by_metric) > 1
     whole = table("metric", card.by_metric, unit) if several else table("", {"all": card.overall}, unit)
     return f"""
 # Validation: {card.domain}
 
 `datahall validate {card.domain}`: {card.rows:,} measured rows, {card.scored:,} scored, {card.fitted:,} used for
-fitting, {sum(one.rows for one in card.unsupported):,} not expressed.
+fitting, {again}{card.num_unsupported:,} not expressed.
 
 {notes}{notes and chr(10)}{whole}
-{regret_table(card)}{noise_table(card)}{basis_table(card)}{assumption_tables(card)}
+{check_table(card)}{regret_table(card)}{noise_table(card)}{basis_table(card)}{assumption_tables(card)}
 ## {card.domain.capitalize()} by source
 
 {table("source", card.by_source, unit)}

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from tests.house import HOUSE, MODULES, called, each, each_module, inside, parsed, texts
@@ -16,7 +17,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME, GROUPS, SUBJECTS, VERBS
 from datahall.inference.engine.engine import Engine
 from datahall.scenario import words
-from datahall.scenario.field import CONCEPTS, fields
+from datahall.scenario.field import CONCEPTS, Concept, fields
 from datahall.scenario.sections.deployment import ENGINE
 from datahall.scenario.sections.views import CHIP_ORDERS, MODEL_ORDERS
 
@@ -253,3 +254,17 @@ def test_a_table_of_words_stands_in_one_module() -> None:
                 cells = sorted(map(ast.unparse, (*filter(None, value.keys), *value.values)))
                 tables[" ".join(cells)] += 1
     assert not [table for table, count in tables.items() if count > 1]
+
+
+LITERALS = {get_args(kind) for kind in vars(words).values() if get_origin(kind) is Literal}
+TYPED = [one for one in CONCEPTS.values() if one.home.startswith("operations.") or one.name == "network"]
+
+
+@pytest.mark.parametrize("concept", TYPED, ids=lambda one: one.name)
+def test_a_word_is_declared_as_one_of_the_words_it_may_be(concept: Concept) -> None:
+    """So that nobody who reads it has to say again what it is."""
+    hints = get_type_hints(concept.struct(), include_extras=True)
+    for field in fields(concept.name):
+        kind, *_ = get_args(hints[field.attribute])
+        options = tuple(getattr(getattr(field.kind, "of", field.kind), "options", ()))
+        assert options not in LITERALS or "Literal" in str(kind), f"{concept.name}.{field.attribute}: {kind}"

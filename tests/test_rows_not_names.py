@@ -277,3 +277,20 @@ def test_a_number_format_is_a_row_of_a_table(path: Path) -> None:
     known = {*GROUP_SCALED, "fp6", "int4"}
     found = [f"{path.relative_to(HOUSE)}:{line} {text!r}" for line, text in texts(path) if text in known]
     assert not found
+
+
+QUEUES = inside("scheduling/") + inside("answers/scheduling/") + inside("scenario/sections/operations/")
+
+
+@each(QUEUES)
+def test_nobody_asks_which_policy_a_queue_has(path: Path) -> None:
+    """Its row in `RULES` answers, or a list beside its word: the next one needs no edit elsewhere."""
+    asks = [
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Compare)
+        for end in (node.left, *node.comparators)
+        for one in (end, *getattr(end, "elts", ()))
+        if isinstance(one, ast.Constant) and one.value in words.QUEUE_POLICIES
+    ]
+    assert asks == []

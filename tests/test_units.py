@@ -273,3 +273,13 @@ def test_a_word_means_its_prefix_times_its_base(unit: str) -> None:
     } | BASES[unit]
     for word, factor in SPELLINGS[unit].items():
         assert factor == pytest.approx(known[word], rel=1e-15)
+
+
+@pytest.mark.parametrize("unit", sorted(SPELLINGS))
+def test_a_wrong_unit_is_said_in_words_with_a_right_one(unit: str) -> None:
+    with pytest.raises(UnitError, match="is not a unit of") as caught:
+        parse("5 furlongs", unit)
+    assert "_" not in str(caught.value), "a unit by the name that only this code has for it"
+    assert not str(caught.value).partition("\n")[0].endswith((" of s", " of w", " of j", " of m", " of hz"))
+    for text in example(unit).replace('"', "").split(" or "):
+        assert parse(text, unit) > 0

@@ -209,6 +209,7 @@ def plan_train(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str | None = None,
+    layout: str = "",
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
@@ -252,6 +253,9 @@ def plan_train(
         Network of a chip, one way (default: its usual one).
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        The layout you have, to be set beside the best: Megatron-LM arguments, torchtitan TOML or DeepSpeed
+        JSON; what it says of sequence, batch and format holds.
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
     failure : table, or several
@@ -264,6 +268,7 @@ def plan_train(
         datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
+        datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
     """
 
 def explain(

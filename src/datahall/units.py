@@ -167,7 +167,7 @@ def parse(text: str | float, unit: str) -> float:
             raise UnitError(f"{text!r} has no unit", hint=f"e.g. {example(unit)}")
         return value
     if word not in spellings:
-        raise UnitError(f"{text!r}: {word!r} is not a unit of {unit}", hint=f"e.g. {example(unit)}")
+        raise UnitError(f"{text!r}: {word!r} is not a unit of {_SAID[unit][0]}", hint=f"e.g. {example(unit)}")
     return _in_si(value, spellings[word])
 
 
@@ -177,21 +177,32 @@ def _in_si(value: float, factor: float) -> float:
     return value / inverse if inverse and 1.0 / inverse == factor else value * factor
 
 
-_EXAMPLES = {
-    "bytes": '"80 GB" or "80 GiB"', "bytes_per_s": '"400 Gb/s" or "3.35 TB/s"', "flop": '"1 TFLOP"',
-    "flop_per_s": '"989 TFLOP/s"', "s": '"50 ms"', "w": '"700 W"', "j": '"1 kWh"', "hz": '"1.98 GHz"',
-    "w_per_s": '"10 MW/min"', "kg": '"1,312 kg"', "kg_per_j": '"369 g/kWh"', "usd_per_j": '"0.066 USD/kWh"',
-    "kelvin": '"10 K"', "m3_per_s": '"172 L/min"', "j_per_token": '"2 J/token"', "j_per_byte": '"150 pJ/B"',
-    "j_per_value": '"20 pJ/value"',
-    "usd": '"30000 USD"', "usd_per_hour": '"2.50 USD/h"', "tokens": '"15T tokens"',
-    "tokens_per_s": '"4,460 tok/s"', "parameters": '"70.6B"', "count": '"16384" or "2^20"',
-    "fraction": '"80 %"', "per_day": '"0.5/day"', "per_node_day": '"0.004/node-day"',
+# what a quantity is called in an error, and how one is written
+_SAID: dict[str, tuple[str, str]] = {
+    "bytes": ("bytes", '"80 GB" or "80 GiB"'), "bytes_per_s": ("bandwidth", '"400 Gb/s" or "3.35 TB/s"'),
+    "flop": ("operations", '"1 TFLOP"'), "flop_per_s": ("operations per second", '"989 TFLOP/s"'),
+    "s": ("time", '"50 ms"'), "w": ("power", '"700 W"'), "j": ("energy", '"1 kWh"'), "hz": ("frequency", '"1.98 GHz"'),
+    "w_per_s": ("ramps of power", '"10 MW/min"'), "kg": ("mass", '"1,312 kg"'),
+    "kg_per_j": ("carbon of energy", '"369 g/kWh"'), "usd_per_j": ("the price of energy", '"0.066 USD/kWh"'),
+    "kelvin": ("temperature", '"10 K"'), "m3_per_s": ("flow", '"172 L/min"'), "m": ("length", '"30 m"'),
+    "j_per_token": ("energy of a token", '"2 J/token"'), "j_per_byte": ("energy of a byte", '"150 pJ/B"'),
+    "j_per_value": ("energy of a value", '"20 pJ/value"'), "usd": ("money", '"30000 USD"'),
+    "usd_per_hour": ("a price per hour", '"2.50 USD/h"'), "usd_per_mtok": ("a price of tokens", '"0.60 USD/Mtok"'),
+    "usd_per_gb": ("a price of data", '"0.02 USD/GB"'),
+    "usd_per_gb_month": ("a price of data that is kept", '"0.023 USD/GB-month"'),
+    "bytes_per_parameter": ("bytes of a parameter", '"14 B/parameter"'), "tokens": ("tokens", '"15T tokens"'),
+    "tokens_per_s": ("tokens per second", '"4,460 tok/s"'), "parameters": ("parameters", '"70.6B"'),
+    "count": ("a number of things", '"16384" or "2^20"'), "fraction": ("a share", '"80 %"'),
+    "ratio": ("a ratio", '"1"'), "flop_per_byte": ("arithmetic intensity", '"1"'),
+    "year": ("years", '"1"'), "per_day": ("a rate per day", '"0.5/day"'),
+    "per_node_day": ("a rate per node and day", '"0.004/node-day"'),
 }  # fmt: skip
+assert set(_SAID) == set(SPELLINGS)
 
 
 def example(unit: str) -> str:
     """Return a legal spelling of a quantity of `unit`, to put into an error."""
-    return _EXAMPLES.get(unit, '"1"')
+    return _SAID.get(unit, ("", '"1"'))[1]
 
 
 def _digits(value: float, significant: int = 4) -> str:

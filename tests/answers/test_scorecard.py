@@ -7,7 +7,7 @@ import msgspec
 from datahall.answer import ScatterChart
 from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.report.charts.chart import COLORS
-from datahall.validation.scorecard import Fitted, Prediction, scorecard, scorecard_json
+from datahall.validation.scorecard import Coverage, Fitted, Prediction, scorecard, scorecard_json
 
 
 def row(metric: str = "", label: str = "a way", predicted: float = 1.1, choice: str = "") -> Prediction:
@@ -72,3 +72,11 @@ def test_hardware_beyond_what_colours_tell_apart_is_put_together() -> None:
 
 def test_nothing_scored_is_no_picture() -> None:
     assert scorecard_answer(scorecard("kernels", [])).charts == ()
+
+
+def test_one_share_is_not_said_as_a_range() -> None:
+    card = scorecard("power", [row()], apart={"a": Coverage(20, 80.0, 0.0), "b": Coverage(20, 80.0, 0.2)})
+    note = next(one for one in scorecard_answer(card).notes if "made of the other" in one)
+    assert "they hold 0 % of the rows" in note
+    far = scorecard("power", [row()], apart={"a": Coverage(20, 80.0, 9.0), "b": Coverage(20, 80.0, 40.0)})
+    assert any("they hold 9 to 40 % of the rows" in one for one in scorecard_answer(far).notes)

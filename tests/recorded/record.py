@@ -57,6 +57,8 @@ def leaves(value: object) -> Iterator[float | str]:
             yield float(value)
         case np.ndarray():
             yield from map(float, value.ravel()) if value.dtype.kind in "biuf" else leaves(value.tolist())
+        case dh.Catalog():
+            yield "catalogue"  # what of it is loaded depends on what was asked before
         case Mapping():
             for key, one in value.items():
                 yield from leaves(key)

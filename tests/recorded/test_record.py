@@ -9,6 +9,8 @@ import pytest
 from tests.recorded import record
 from tests.recorded.record import changes, check_calls, kept, leaves, numerals, same, summed
 
+import datahall as dh
+
 NUMBERS = [0.0, 1e-9, 3.5e-4, 1.0, 8.0, 4.8e12, -2.5, float("inf")]
 
 
@@ -54,6 +56,13 @@ def test_values_of_every_kind_have_leaves() -> None:
     assert kept(7) == 7
     assert kept("ring") == "ring"
     assert numerals("1,024 chips, 0.5 s.", "8 of them") == [1024, 0.5, 8]
+
+
+def test_what_of_a_catalogue_was_read_before_is_no_figure() -> None:
+    fresh, used = dh.Catalog(user=False), dh.Catalog(user=False)
+    used.failure_presets()
+    used.chips()
+    assert list(leaves({"a": 1, "of": fresh})) == list(leaves({"a": 1, "of": used}))
 
 
 def test_a_change_is_named_with_what_was_and_what_is() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.errors import CatalogError
-from datahall.reliability.asked import num_node_chips, preset_of, process_asked
+from datahall.reliability.asked import gpu_fleets, preset_of, process_asked
+from datahall.reliability.blast.rates import Rates
 from datahall.scenario.sections.operations.failures import FailureRates
 
 CATALOG = Catalog(user=False)
@@ -42,6 +43,45 @@ def test_a_count_of_the_very_chip_goes_before_that_of_its_family(tmp_path: Path)
     assert preset_of(FailureRates(), catalog.chip("h100-sxm"), catalog).name == "llama-3"
 
 
+@pytest.mark.parametrize(
+    ("chip", "asked"), [("h200", "h200-sxm"), ("H100 SXM", "h100-sxm"), ("tpu-v4", "tpu-v5p")]
+)
+def test_what_one_counted_oneself_goes_first_by_any_name_of_the_chip(
+    tmp_path: Path, chip: str, asked: str
+) -> None:
+    (tmp_path / "ours.toml").write_text(OURS.replace("h200-sxm", chip), encoding="utf-8")
+    catalog = Catalog(extra=[tmp_path], user=False)
+    assert preset_of(FailureRates(), catalog.chip(asked), catalog).name == "ours"
+    assert preset_of(FailureRates(), catalog.chip("a100-sxm-80gb"), catalog).name == "rsc-1"
+
+
+def test_an_entry_of_ones_own_in_place_of_a_shipped_one_is_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "ours.toml").write_text(OURS.replace("failures.ours", "failures.ft-hsdp"), encoding="utf-8")
+    catalog = Catalog(extra=[tmp_path], user=False)
+    assert catalog.is_own("failures", "ft-hsdp")
+    assert not catalog.is_own("failures", "llama-3")
+    assert not catalog.is_own("failures", "nobody")
+
+
+def test_a_fleet_of_ones_own_is_one_that_others_are_held_against(tmp_path: Path) -> None:
+    shipped = [one.name for one in gpu_fleets(CATALOG)]
+    assert shipped == ["llama-3", "rsc-1", "rsc-2", "ft-hsdp"]
+    (tmp_path / "ours.toml").write_text(
+        OURS.replace("rate = 0.01", "rate = 0.02\nfleet = true"), encoding="utf-8"
+    )
+    catalog = Catalog(extra=[tmp_path], user=False)
+    assert [one.name for one in gpu_fleets(catalog)] == [*shipped, "ours"]
+    found = Rates(
+        process=process_asked(FailureRates(), catalog.chip("h100-sxm"), catalog, 64),
+        preset=catalog.failure_preset("llama-3"),
+        catalog=catalog,
+    ).node
+    (published, _) = found.parts
+    assert published.band is not None
+    assert "5 fleets" in published.band.basis
+    assert published.band.high == pytest.approx(0.02)
+
+
 @pytest.mark.parametrize(("of", "words"), [("rsc-1", "has none of its own"), ("llama-9", "llama-9")])
 def test_causes_that_nobody_counted_split_nothing(tmp_path: Path, of: str, words: str) -> None:
     (tmp_path / "ours.toml").write_text(OURS.replace("llama-3", of), encoding="utf-8")
@@ -55,7 +95,7 @@ def test_causes_that_nobody_counted_split_nothing(tmp_path: Path, of: str, words
     ("server", "chips"), [("dgx-h100", 8), ("gb200-nvl72", 4), ("tpu-v5p-pod", 4), ("meta-24k-roce", 8)]
 )
 def test_a_node_is_what_one_operating_system_drives(server: str, chips: int) -> None:
-    assert num_node_chips(CATALOG.server(server)) == chips
+    assert CATALOG.server(server).num_host_chips == chips
 
 
 def test_chips_that_do_not_fill_a_node_take_a_whole_one() -> None:

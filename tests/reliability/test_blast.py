@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.fabric.designs import design
 
@@ -105,7 +106,7 @@ def test_chip_hours_are_the_product_of_what_stands_in_the_table() -> None:
     made = assessed("nvl72", 720)
     for part in made.parts:
         by_hand = part.failures_per_year / 12 * (part.num_lost + part.slowed_chips) * part.out.value / 3600
-        assert part.lost.value == pytest.approx(by_hand)
+        assert part.lost.value == pytest.approx(by_hand, rel=0.002), "all but what two outages take at once"
     assert made.lost.value == pytest.approx(sum(part.lost.value for part in made.parts))
     assert made.lost_fraction == pytest.approx(made.lost.value / (720 * 365.25 * 2))
     assert false_nodes(made.lost) == []
@@ -133,8 +134,46 @@ def test_a_hundred_thousand_chips_are_minutes_apart_and_sixteen_thousand_hours()
 
 def test_twice_the_rate_costs_twice_as_much_of_nodes_and_nothing_more_of_switches() -> None:
     usual, twice = (found("hgx", 1024, FailureRates(rate_per_node_day=rate)) for rate in (4e-3, 8e-3))
-    assert twice["GPU"].lost.value == pytest.approx(2 * usual["GPU"].lost.value)
+    for part in ("GPU", "server of 8", "power supply", "pump or fan", "NIC"):
+        assert twice[part].lost.value == pytest.approx(2 * usual[part].lost.value)
     assert twice["leaf switch"].lost.value == usual["leaf switch"].lost.value
+
+
+@pytest.mark.parametrize("rate", [1e-6, 4e-3, 0.1])
+@pytest.mark.parametrize(("topology", "node"), [("hgx", "server of 8"), ("rail-only", "server of 8")])
+def test_parts_of_a_node_fail_no_more_often_than_the_rate_that_is_stated(
+    topology: str, node: str, rate: float
+) -> None:
+    """But for pumps, of which Llama 3 counted none: 2 of 678 on top."""
+    parts = found(topology, 64, FailureRates(rate_per_node_day=rate))
+    own = ("GPU", node, "power supply", "pump or fan", "NIC")
+    assert 0.7 * 8 * rate < sum(parts[name].failures_per_day for name in own) < 8 * rate
+    assert parts["pump or fan"].rate.value == pytest.approx(rate * 2 / 678)
+
+
+@pytest.mark.parametrize("chips", [256, 1024, 9216])
+def test_outages_that_overlap_are_lost_once(chips: int) -> None:
+    """Any node of a mesh stops all of it: the share of the time that at least one is out, drawn one by one."""
+    made = assessed("mesh", chips)
+    (node,) = made.parts
+    generator, years = np.random.default_rng(chips), 300.0
+    num = generator.poisson(node.failures_per_year * years)
+    starts = np.sort(generator.uniform(0.0, years, num))
+    sigma = 1.0
+    mean_years = node.out.value / (365.25 * 86_400.0)
+    ends = starts + generator.lognormal(np.log(mean_years) - sigma**2 / 2, sigma, num)
+    reached = np.maximum.accumulate(np.concatenate(([0.0], ends[:-1])))
+    out = np.maximum(0.0, ends - np.maximum(starts, reached)).sum() / years
+    assert made.lost_fraction == pytest.approx(out, rel=0.03)
+    assert made.lost.value == pytest.approx(made.lost_fraction * chips * 730.5)
+    assert false_nodes(made.lost) == []
+    assert made.lost.band is not None
+    assert made.lost.band.high <= chips * 730.5 * (1 + 1e-9), "no more than there is"
+
+
+def test_few_outages_hardly_overlap() -> None:
+    made = assessed("hgx", 1024)
+    assert 0.0 < made.overlap_fraction < 0.003
 
 
 @pytest.mark.parametrize(
@@ -174,11 +213,11 @@ def test_all_chips_out_all_the_time_is_the_whole() -> None:
 def test_what_nodes_share_on_top_is_a_part_like_the_others() -> None:
     said = FailureRates(shock_rate_per_day=1e-3, shock_nodes=32)
     made = assessed("hgx", 1024, said)
-    (row,) = [part for part in made.parts if part.name == "what 32 nodes share"]
+    (row,) = [part for part in made.parts if part.name == "shared part of 32 nodes"]
     assert (row.num, row.num_lost) == (4, 256)
-    assert row.lost.value == pytest.approx(4 * 1e-3 * 365.25 / 12 * 256 * 4)
+    assert row.lost.value == pytest.approx(4 * 1e-3 * 365.25 / 12 * 256 * 4, rel=0.003)
     plain = assessed("hgx", 1024)
-    assert made.lost.value == pytest.approx(plain.lost.value + row.lost.value)
+    assert made.lost.value == pytest.approx(plain.lost.value + row.lost.value, rel=0.001)
     assert 86400 / made.mttf_s == pytest.approx(86400 / plain.mttf_s + 4e-3)
     assert made.spares.away_mean == pytest.approx(plain.spares.away_mean + 4 * 1e-3 * 32 * 4 / 24)
 

@@ -16,9 +16,9 @@ from datahall.reliability.process import (
     FailureProcess,
     Nodes,
     early_factor,
-    events,
     lemon_share,
     mttf_s,
+    over,
     process_of,
     repair_sigma,
     repairs_per_node_day,
@@ -39,6 +39,11 @@ def process(
 
 def aged(age_s: float) -> FailureProcess:
     return process(on=Nodes(num_chips=8, age_s=age_s))
+
+
+def events(found: FailureProcess, span_s: float) -> float:
+    """Failures of a job in a time that its nodes begin at their age."""
+    return span_s / mttf_s(over(found, span_s))
 
 
 def test_llama_3_meets_419_interruptions_in_its_published_proportions() -> None:
@@ -119,8 +124,8 @@ def test_a_shock_comes_on_top() -> None:
     row = shock(0.01, 32, CATALOG)
     assert (row.num_nodes_lost, row.survives) == (32, "remote")
     assert process(shocks=[row]).rate_per_day == pytest.approx(process().rate_per_day + 64 * 0.01)
-    assert repairs_per_node_day(process(shocks=[row])) == pytest.approx(
-        repairs_per_node_day(process()) + 0.01
+    assert repairs_per_node_day(process(shocks=[row]).causes) == pytest.approx(
+        repairs_per_node_day(process().causes) + 0.01
     )
 
 
@@ -133,15 +138,38 @@ def test_new_nodes_fail_more_often_and_then_as_others() -> None:
     steady = events(process(), 30 * DAY_S)
     assert months[0] > 1.5 * steady
     assert months[3] == months[4] == pytest.approx(steady), "past 90 days"
-    assert mttf_s(new, 54 * DAY_S) < mttf_s(process(), 54 * DAY_S) == pytest.approx(mttf_s(process()))
+    assert mttf_s(over(new, 54 * DAY_S)) < mttf_s(over(process(), 54 * DAY_S)) == mttf_s(process())
 
 
 def test_early_life_is_as_many_repairs_more_as_new_nodes_had_defects() -> None:
     """10.36 % of new nodes had a defect: what the hazard adds over the first 90 days, times the share of repairs."""
     new = aged(0.0)
     span = 90 * DAY_S
-    more = (early_factor(new, 0.0, span) - 1.0) * repairs_per_node_day(new) * 90
+    more = (early_factor(new, 0.0, span) - 1.0) * repairs_per_node_day(new.causes) * 90
     assert more == pytest.approx(0.1036)
+
+
+@given(days=st.floats(0.1, 400), age=st.floats(0, 200), rate=st.floats(1e-4, 10), job=st.floats(0, 50))
+def test_what_is_no_nodes_own_comes_as_often_however_new_they_are(
+    days: float, age: float, rate: float, job: float
+) -> None:
+    """64 rows of 32 nodes lose their power so often, and the job fails by itself so often, on top of what nodes do."""
+    on, span = Nodes(num_chips=8, age_s=age * DAY_S), days * DAY_S
+    alone = process(on=on)
+    both = process(on=on, shocks=[shock(rate, 32, CATALOG)], job_rate_per_day=job)
+    assert over(both, span).rate_per_day == pytest.approx(over(alone, span).rate_per_day + 64 * rate + job)
+    assert both.early_shape == alone.early_shape
+
+
+@given(days=st.floats(0.1, 400), first=st.floats(1e-5, 10), second=st.floats(1e-5, 10))
+def test_nodes_that_fail_more_often_do_so_while_they_are_new_too(
+    days: float, first: float, second: float
+) -> None:
+    low, high = (
+        over(process(on=Nodes(num_chips=8, age_s=0.0), rate_per_node_day=rate), days * DAY_S).rate_per_day
+        for rate in sorted((first, second))
+    )
+    assert high / low == pytest.approx(max(first, second) / min(first, second))
 
 
 @given(start=st.floats(0, 200), span=st.floats(0.5, 200))
@@ -181,7 +209,7 @@ def test_half_of_all_failures_need_a_repair() -> None:
     """60 % of 315 by hardware, all of 6 by corruption, a third of 35 by cables, none of 63 by software, of 419."""
     found = process()
     by_hand = (0.6 * (190 + 72 + 7 + 40 + 3 + 3) + 6 + 0.33 * 35) / 419
-    assert repairs_per_node_day(found) / found.rate_per_node_day == pytest.approx(by_hand)
+    assert repairs_per_node_day(found.causes) / found.rate_per_node_day == pytest.approx(by_hand)
     assert by_hand == pytest.approx(0.5, abs=0.01)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.reliability.process import process_of
-from datahall.reliability.spares import away, enough, node_availability, spares_for
+from datahall.reliability.process import FailureProcess, Nodes, process_of
+from datahall.reliability.spares import away, enough, node_availability, nodes_away, spares_for
+from datahall.units import DAY_S
 
 CATALOG = Catalog(user=False)
 
@@ -94,6 +95,38 @@ def test_causes_without_repair_send_nobody_away() -> None:
         )
     )
     assert enough({}, 0.99).num == 0
+
+
+def new(age_days: float | None, num_nodes: int = 512) -> FailureProcess:
+    nodes = Nodes(num_chips=8, age_s=None if age_days is None else age_days * DAY_S)
+    return process_of(CATALOG.failure_preset("llama-3"), CATALOG, num_nodes, nodes)
+
+
+def test_spares_of_new_nodes_are_those_that_drawn_repairs_need() -> None:
+    """Failures of 512 nodes drawn from their first day on, each repair by itself: who is away in the first 20 days."""
+    found, generator, num_runs, days = new(0.0), np.random.default_rng(13), 3000, 20.0
+    kinds = [one for one in found.causes if one.repair_fraction]
+    moments = np.linspace(0.0, days, 41)[1:]
+    drawn = np.zeros((num_runs, moments.size))
+    for one in kinds:
+        lived_days = 90.0 / found.early_shape * (days / 90.0) ** found.early_shape
+        mean = 512 * one.rate_per_node_day * one.repair_fraction * lived_days
+        for run, num in enumerate(generator.poisson(mean, num_runs)):
+            start = days * generator.random(num) ** (1.0 / found.early_shape)
+            back = start + generator.lognormal(np.log(one.repair_median_s / DAY_S), one.repair_sigma, num)
+            drawn[run] += ((start[:, None] <= moments) & (back[:, None] > moments)).sum(axis=0)
+    by_law = [nodes_away(found, moment * DAY_S) for moment in moments]
+    assert by_law == pytest.approx(drawn.mean(axis=0), rel=0.03)
+    spares = spares_for(found, 0.99, days * DAY_S)
+    assert spares.num == pytest.approx(np.quantile(drawn, 0.99), abs=1)
+    assert spares.away_mean == pytest.approx(drawn.mean(), rel=0.03)
+    assert spares.num > spares_for(new(None), 0.99).num
+
+
+def test_old_nodes_need_the_spares_of_those_whose_age_nobody_says() -> None:
+    steady, old = new(None, 2048), new(20 * 365.0, 2048)
+    assert nodes_away(old) == pytest.approx(nodes_away(steady), rel=0.005)
+    assert spares_for(old, 0.99, 30 * DAY_S).num == spares_for(steady, 0.99).num
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 2.0, float("nan"), 1 - 1e-12])

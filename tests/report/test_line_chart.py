@@ -92,3 +92,22 @@ def test_a_dot_on_a_curve_has_its_name_beside_the_curve() -> None:
     (box,) = words_of(picture, "label").values()
     (y,) = set(re.findall(r"[ML][\d.]+ ([\d.]+)", picture))
     assert not box[1] <= float(y) <= box[3]
+
+
+@pytest.mark.parametrize(
+    ("span_s", "said"),
+    [
+        (10 * 3600.0, ["0 s", "2 h", "4 h", "6 h", "8 h", "10 h"]),
+        (1200.0, ["0 s", "5 min", "10 min", "15 min", "20 min"]),
+    ],
+)
+def test_a_long_axis_of_time_is_round_on_a_clock(span_s: float, said: list[str]) -> None:
+    chart = LineChart(
+        title="t",
+        x=Axis("time", "s"),
+        y=Axis("share", "fraction"),
+        series=(Series("a", (0.0, span_s), (0.0, 1.0)),),
+    )
+    drawn = re.findall(r">([^<]+)</text>", svg(chart))
+    assert [one for one in drawn if one in said] == said
+    assert not any("2.78" in one or "3.33" in one for one in drawn)

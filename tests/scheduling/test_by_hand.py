@@ -55,6 +55,65 @@ def test_a_job_is_stopped_at_its_limit() -> None:
     assert run.end_s.tolist() == [30]
 
 
+def test_what_a_limit_cuts_off_is_lost_since_the_last_checkpoint() -> None:
+    jobs = queue((0, 100, 1), (0, 20, 1), limit_s=(30, 30), checkpoint_s=(8, 8))
+    run = play(jobs, "fifo", 2)
+    assert (run.useful_s, run.cut_off_s, run.allocated_s) == (24 + 20, 6, 50)
+    assert run.is_done.tolist() == [False, True]
+    one = metrics_of(run)
+    assert (one.num_done, one.num_cut_off, one.num_restarts) == (1, 1, 0)
+    figure = useful_figure(play(queue((0, 100, 1), limit_s=(30,)), "fifo", 1))
+    assert figure.value == 0.0, "useful work, not the first part that is any"
+
+
+@pytest.mark.parametrize("policy", ["fifo", "backfill", "conservative", "topology", "fair-share", "priority"])
+def test_a_queue_that_begins_later_goes_as_one_that_begins_at_once(policy: str) -> None:
+    """Jobs and outages an hour later: all of it is an hour later, and worth the same."""
+    later = queue(
+        *((submit + 3600, run, chips) for submit, run, chips in ((0, 10, 4), (1, 10, 8), (2, 3, 2)))
+    )
+    soon = queue((0, 10, 4), (1, 10, 8), (2, 3, 2))
+    one, other = (
+        play(
+            jobs,
+            policy,
+            8,
+            outages=(Outage(nodes=(0,), start_s=at, duration_s=4),),
+            mttf_s=500.0,
+            repair_s=5.0,
+        )  # type: ignore[arg-type]
+        for jobs, at in ((soon, 3.0), (later, 3603.0))
+    )
+    assert other.first_s.tolist() == pytest.approx((one.first_s + 3600).tolist())
+    assert metrics_of(other).makespan_s == pytest.approx(metrics_of(one).makespan_s)
+    assert metrics_of(other).utilisation_fraction == pytest.approx(metrics_of(one).utilisation_fraction)
+    assert (other.idle_s, other.down_s) == pytest.approx((one.idle_s, one.down_s))
+
+
+def test_who_begins_again_has_the_rest_of_its_limit() -> None:
+    """A is stopped at 50 with five checkpoints and needs 50 more: B is promised 100, which C would run into."""
+    jobs = queue((0, 100, 8), (52, 50, 16), (53, 60, 8), checkpoint_s=(10, 10, 10))
+    stopped = Outage(nodes=(0,), start_s=50, duration_s=1)
+    run = play(jobs, "backfill", plain_machine(2, 8), outages=(stopped,))
+    assert run.first_s.tolist() == [0, 100, 150]
+
+
+def test_who_begins_again_may_pass_only_with_its_restart() -> None:
+    """C has 40 s of work and 60 s to begin again: from 21 on it would run into the 100 that B is promised."""
+    jobs = queue((0, 100, 8), (1, 50, 16), (2, 40, 8))
+    stopped = Outage(nodes=(1,), start_s=20, duration_s=1)
+    run = play(jobs, "backfill", plain_machine(2, 8), outages=(stopped,), restart_s=60.0)
+    assert run.first_s[1] == 100
+
+
+def test_an_outage_that_is_over_before_the_first_job_is_none() -> None:
+    jobs = queue((100, 10, 2))
+    over = play(jobs, "fifo", 2, outages=(Outage(nodes=(0,), start_s=10, duration_s=20),))
+    assert (over.first_s.tolist(), over.num_failures, over.down_s) == ([100], 0, 0)
+    still = play(jobs, "fifo", 2, outages=(Outage(nodes=(0,), start_s=10, duration_s=95),))
+    assert (still.first_s.tolist(), still.down_s) == ([105], 5)
+
+
 def test_one_node_must_hold_a_job_that_fits_on_one() -> None:
     """Two nodes of 8 with 5 taken of each have 6 free chips, and no room for 6."""
     jobs = queue((0, 10, 5), (0, 10, 5), (1, 1, 6), (1, 1, 3))

@@ -67,12 +67,13 @@ def test_every_row_of_a_dump_is_a_job_or_has_a_reason(tmp_path: Path) -> None:
         row("1"),
         row("7", "COMPLETED", end="Unknown"),
         "8|COMPLETED|cut",
+        row("1.0"),
     )
     file = read_queue(path)
     assert file.jobs.names == ("1",)
     assert {one.reason: (one.rows, one.where.rpartition(":")[2]) for one in file.left_out} == {
         "not as many values as columns": (1, "11"),
-        "a step of a job, whose row says it already": (1, "3"),
+        "a step of a job, whose row says it already": (2, "3"),
         "never started": (1, "4"),
         "holds no GPU": (1, "5"),
         "the same run of the same job again": (1, "9"),
@@ -83,10 +84,31 @@ def test_every_row_of_a_dump_is_a_job_or_has_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_a_dump_that_ends_within_a_row_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
+    whole = "\n".join((HEAD, row("1"), row("2")))
+    first, last = len(whole) - len(row("2")), whole.rindex("|")
+    path = tmp_path / "cut.txt"
+    for end in range(first + 1, last):
+        path.write_text(whole[:end], encoding="utf-8")
+        with pytest.raises(DocumentError, match=r"cut.txt:3: not as many values.*cut off"):
+            read_queue(str(path))
+    path.write_text(whole, encoding="utf-8")
+    assert read_queue(str(path)).jobs.num == 2
+
+
+def test_a_trace_that_ends_within_a_row_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_text("submit_s,run_s,chips\n0,5,8\n\n1,5\n\n", encoding="utf-8")
+    with pytest.raises(DocumentError, match=r"cut.csv:4: not as many values.*cut off"):
+        read_queue(str(path))
+    path.write_text("submit_s,run_s,chips\n0,5,8\n1,5\n2,5,8\n", encoding="utf-8")
+    assert [(one.rows, one.where) for one in read_queue(str(path)).left_out] == [(1, f"{path}:3")]
+
+
 def test_a_job_that_still_runs_ends_with_the_last_time_of_the_file(tmp_path: Path) -> None:
     file = read_queue(dump(tmp_path, row("1", "RUNNING", end="Unknown"), row("2", end="10:10:00")))
     assert file.jobs.run_s.tolist() == [7200, 7200]
-    assert "1 jobs still run" in file.notes[0]
+    assert "1 job still runs" in file.notes[0]
 
 
 def test_a_requeued_job_waits_since_its_last_run_ended(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_pruning_finds_the_slowest_of_all_replicas() -> None:
 
     who = Stragglers(slow_hosts_fraction=0.1, jitter_fraction=0.05)
     found = run(who=who, seed=5)
-    speeds = stage_speeds(who, num_replicas=8, num_stages=8, num_chips=8, num_domain=8, seed=5, step=0)
+    speeds = stage_speeds(who, num_replicas=8, num_stages=8, num_chips=8, num_host_chips=8, seed=5, step=0)
     every = [simulate(found.plan, found.stages.work, row).makespan_s for row in speeds]
     assert found.slowest.makespan_s == pytest.approx(max(every))
 

@@ -404,7 +404,9 @@ def test_a_slow_host_slows_every_group_that_has_a_chip_in_it() -> None:
     seen = set()
     for seed in range(30):
         who = Stragglers(slow_hosts_fraction=2 / 9, slow_by_fraction=0.25)
-        speeds = stage_speeds(who, num_replicas=3, num_stages=2, num_chips=6, num_domain=4, seed=seed, step=0)
+        speeds = stage_speeds(
+            who, num_replicas=3, num_stages=2, num_chips=6, num_host_chips=4, seed=seed, step=0
+        )
         assert speeds.shape == (3, 2)
         by_group = speeds.T.ravel().tolist()
         slow = {at for at, speed in enumerate(by_group) if speed == 1.25}
@@ -420,10 +422,10 @@ def test_a_slow_host_slows_every_group_that_has_a_chip_in_it() -> None:
 
 def test_chips_of_one_host_are_slow_together() -> None:
     who = Stragglers(slow_hosts_fraction=1.0, slow_by_fraction=0.5)
-    speeds = stage_speeds(who, num_replicas=2, num_stages=2, num_chips=1, num_domain=8, seed=1, step=0)
+    speeds = stage_speeds(who, num_replicas=2, num_stages=2, num_chips=1, num_host_chips=8, seed=1, step=0)
     assert speeds.tolist() == [[1.5, 1.5], [1.5, 1.5]]
     assert stage_speeds(
-        Stragglers(), num_replicas=2, num_stages=1, num_chips=1, num_domain=8, seed=1, step=0
+        Stragglers(), num_replicas=2, num_stages=1, num_chips=1, num_host_chips=8, seed=1, step=0
     ).tolist() == [[1.0], [1.0]]
     assert slow_class_loss(0.5, 0.1, 2, share=0.5) == pytest.approx(0.5 * 0.1 * 0.75)
     assert not Stragglers().any

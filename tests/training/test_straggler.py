@@ -44,7 +44,7 @@ def speeds(
     who: Stragglers, *, replicas: int = 64, seed: int = 0, step: int = 0, chips: int = 8
 ) -> np.ndarray:
     return stage_speeds(
-        who, num_replicas=replicas, num_stages=4, num_chips=chips, num_domain=8, seed=seed, step=step
+        who, num_replicas=replicas, num_stages=4, num_chips=chips, num_host_chips=8, seed=seed, step=step
     )
 
 

@@ -69,6 +69,11 @@ class Catalog(Failing, OfSites):
         """Whether a chip or model has this name; the error of one that has not looks for names like it."""
         return self._place(kind, name) is not None
 
+    def is_own(self, kind: str, name: str) -> bool:
+        """Whether an entry stands in a file of the user's, and not only among those that ship."""
+        found = self._place(kind, name)
+        return found is not None and found[1] is None
+
     def chips(self) -> tuple[Chip, ...]:
         """Every chip."""
         return tuple(self._all("chip"))

@@ -38,6 +38,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     num_chips: int
     system: System
     wires: Wires  # its links, with where their rates are from
+    num_host_chips: int  # behind one operating system: nodes, as failures and stragglers count them
     host: Host = Host()  # what stands behind each chip
     design: Design | None = None  # None: as the chip is sold, with full bisection
 
@@ -101,6 +102,7 @@ def cluster_of(
         chip=chip,
         num_chips=num_chips,
         system=system,
+        num_host_chips=home.num_host_chips,
         host=host_of(chip, servers),
         wires=Wires(scale_up_leaf(chip), nic),
     )
@@ -204,6 +206,7 @@ def _on(made: Design, network: Network, num_chips: int, catalog: Catalog) -> Clu
         chip=made.parts.chip,
         num_chips=num_chips,
         system=part_of(network.system, made, num_chips),
+        num_host_chips=made.parts.server.num_host_chips,
         host=host_of(made.parts.chip, catalog.servers()),
         design=made,
         wires=network.wires,

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from math import isnan
+from collections.abc import Sequence
 
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.stored.dataset import Dataset
+from datahall.catalog.entries.stored.storage import Storage
 from datahall.counted import counted
-from datahall.datapath import demand
+from datahall.datapath.benchmark import LEAST_STEPS
+from datahall.datapath.demand import Laid, fastest, size_of, tokens_per_s, trained
 from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.sections.text import TEXT
 from datahall.errors import ScenarioError, UnsupportedError, option
+from datahall.fabric.design.parts import usual_server
+from datahall.reliability.job import RunningJob
+from datahall.scenario.idle import does_nothing, is_changed
 from datahall.scenario.scenario import Scenario, model_of
 from datahall.scenario.sections.deployment import USUAL_CHIP
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.datapath import DataPath
+from datahall.scenario.sections.training import USUAL_SEQ
 from datahall.scenario.words import Format, Shuffle
 from datahall.units import fmt
 
 PAGE_CACHE, PINNED = "page-cache", "pinned"
-LEAST_STEPS = 500  # of an epoch, for which MLPerf Storage makes a data set larger
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +37,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     chip: Chip
     dataset: Dataset
     model: Model | None
+    training: RunningJob | None  # of a model, whose step nobody says
     job: Pipeline
     stores: tuple[Store, ...]
     checkpoint_bytes: float
@@ -46,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.model.name if self.model else self.dataset.name
 
 
-def asked_of(scenario: Scenario) -> Asked:
+def asked_of(scenario: Scenario, laid: Laid) -> Asked:
     """Read a question; what cannot be, is refused with the input that is at fault."""
     inputs, fabric = scenario.one(DataPath), scenario.one(FabricDesign)
     catalog = scenario.catalog
@@ -54,10 +60,41 @@ def asked_of(scenario: Scenario) -> Asked:
     is_text = not catalog.knows("dataset", inputs.workload)
     model = model_of(inputs.workload, catalog) if is_text else None
     dataset = catalog.dataset(TEXT if is_text else inputs.workload)
+    tiers = [catalog.storage(name) for name in inputs.storage]
+    _check_used(scenario, model, tiers)
     assert fabric.chips is not None  # the verb requires it
-    job = _job(inputs, dataset, model, chip, fabric.chips, catalog.storage(PAGE_CACHE).stream_bytes_per_s)
+    training = None
+    if model is not None and inputs.step_s is None and inputs.mfu_fraction is None:
+        training = fastest(trained(scenario, inputs.workload), laid)
+    batch = inputs.batch or _usual_batch(dataset, model, training)
+    format = inputs.stored_as or ("shards" if dataset.num_samples_per_file > 1 else "files")
+    sample_bytes = inputs.sample_bytes or dataset.sample_bytes
+    least_bytes = LEAST_STEPS * batch * fabric.chips * sample_bytes
+    job = Pipeline(
+        num_chips=fabric.chips,
+        num_chips_per_host=inputs.chips_per_host or usual_server(catalog, chip).num_host_chips,
+        step_s=inputs.step_s or _step_s(inputs, dataset, model, training, chip, batch),
+        batch=batch,
+        sample_bytes=sample_bytes,
+        spread_bytes=dataset.spread_bytes * sample_bytes / dataset.sample_bytes,
+        dataset_bytes=inputs.dataset_bytes or max(dataset.size_bytes, least_bytes),
+        num_samples_per_file=dataset.num_samples_per_file,
+        format=format,
+        shuffle=inputs.shuffle or _usual_shuffle(format),
+        columns_fraction=inputs.columns_fraction,
+        num_readers=inputs.readers or dataset.num_readers,
+        num_prefetch=inputs.prefetch_depth,
+        prepare_s=inputs.prepare_s or 0.0,
+        num_cores=inputs.cores,
+        cache_bytes=inputs.cache_bytes,
+        keeping=inputs.keeping,
+        cache_stream_bytes_per_s=catalog.storage(PAGE_CACHE).stream_bytes_per_s,
+        nic_bytes_per_s=inputs.host_nic_bytes_per_s,
+    )
     _check(inputs, job)
-    size = _checkpoint(inputs, dataset, model)
+    size = inputs.checkpoint_bytes
+    if size is None:
+        size = size_of(trained(scenario, inputs.workload)).total_bytes if model is not None else 0.0
     stores = tuple(
         Store(
             storage=storage,
@@ -66,48 +103,36 @@ def asked_of(scenario: Scenario) -> Asked:
             checkpoint_bytes=size,
             interval_s=inputs.interval_s,
         )
-        for storage in map(catalog.storage, inputs.storage)
+        for storage in tiers
     )
     return Asked(
-        inputs=inputs, chip=chip, dataset=dataset, model=model, job=job, stores=stores, checkpoint_bytes=size,
-        promised_fraction=inputs.utilisation_fraction, host_memory_bytes=inputs.host_memory_bytes,
-        num_replicas=inputs.replicas, copy_bytes_per_s=catalog.storage(PINNED).stream_bytes_per_s,
+        inputs=inputs, chip=chip, dataset=dataset, model=model, training=training, job=job, stores=stores,
+        checkpoint_bytes=size, promised_fraction=inputs.utilisation_fraction,
+        host_memory_bytes=inputs.host_memory_bytes, num_replicas=inputs.replicas,
+        copy_bytes_per_s=catalog.storage(PINNED).stream_bytes_per_s,
     )  # fmt: skip
 
 
-def _job(
-    inputs: DataPath, dataset: Dataset, model: Model | None, chip: Chip, num_chips: int, cache_stream: float
-) -> Pipeline:
-    batch = inputs.batch or (demand.CONTEXT if model else dataset.batch)
-    sample_bytes = inputs.sample_bytes or dataset.sample_bytes
-    format = _format(inputs, dataset)
-    return Pipeline(
-        num_chips=num_chips,
-        num_chips_per_host=inputs.chips_per_host,
-        step_s=inputs.step_s or _step_s(inputs, dataset, model, chip, batch),
-        batch=batch,
-        sample_bytes=sample_bytes,
-        spread_bytes=dataset.spread_bytes * sample_bytes / dataset.sample_bytes,
-        dataset_bytes=inputs.dataset_bytes
-        or max(dataset.size_bytes, LEAST_STEPS * batch * num_chips * sample_bytes),
-        num_samples_per_file=dataset.num_samples_per_file,
-        format=format,
-        shuffle=_shuffle(inputs, format),
-        columns_fraction=inputs.columns_fraction,
-        num_readers=inputs.readers or dataset.num_readers,
-        num_prefetch=inputs.prefetch_depth,
-        prepare_s=inputs.prepare_s or 0.0,
-        num_cores=inputs.cores,
-        cache_bytes=inputs.cache_bytes,
-        keeping="pinned" if inputs.keeping == "pinned" else "lru",
-        cache_stream_bytes_per_s=cache_stream,
-        nic_bytes_per_s=inputs.host_nic_bytes_per_s,
-    )
+def _usual_batch(dataset: Dataset, model: Model | None, training: RunningJob | None) -> int:
+    """Samples of a chip and step: of a model its share of the tokens of a step, or a sequence."""
+    if training is not None:
+        return max(1, round(training.batch_tokens / training.num_chips))
+    return USUAL_SEQ if model is not None else dataset.batch
 
 
-def _step_s(inputs: DataPath, dataset: Dataset, model: Model | None, chip: Chip, batch: int) -> float:
+def _step_s(
+    inputs: DataPath,
+    dataset: Dataset,
+    model: Model | None,
+    training: RunningJob | None,
+    chip: Chip,
+    batch: int,
+) -> float:
+    if training is not None:
+        return batch * training.num_chips / training.tokens_per_s
     if model is not None:
-        return batch / demand.tokens_per_s(model, chip, inputs.mfu_fraction)
+        assert inputs.mfu_fraction is not None  # it is what was said in place of a step
+        return batch / tokens_per_s(model, chip, inputs.mfu_fraction)
     if chip.name not in dataset.step_s:
         known = ", ".join(dataset.step_s) or "no chip"
         raise UnsupportedError(
@@ -118,18 +143,25 @@ def _step_s(inputs: DataPath, dataset: Dataset, model: Model | None, chip: Chip,
     return usual
 
 
-def _format(inputs: DataPath, dataset: Dataset) -> Format:
-    if inputs.stored_as is not None:
-        found: Format = inputs.stored_as  # type: ignore[assignment]  # one of the words, as it was read
-        return found
-    return "shards" if dataset.num_samples_per_file > 1 else "files"
-
-
-def _shuffle(inputs: DataPath, format: Format) -> Shuffle:
-    if inputs.shuffle is not None:
-        found: Shuffle = inputs.shuffle  # type: ignore[assignment]  # one of the words, as it was read
-        return found
+def _usual_shuffle(format: Format) -> Shuffle:
     return "random" if format == "files" else "buffer"
+
+
+def _check_used(scenario: Scenario, model: Model | None, tiers: Sequence[Storage]) -> None:
+    """Refuse inputs of a model where a data set is read, of checkpoints or a way to storage that there are not."""
+    asked, idle = scenario.one(DataPath), dict[str, tuple[str, str]]()
+    if model is None:
+        why = f"{asked.workload} is a data set", "a model that is trained on text"
+        idle |= {"mfu": why, "replicas": why}
+    if not asked.checkpoint_bytes and (model is None or asked.checkpoint_bytes is not None):
+        idle["checkpoint_every"] = "there are no checkpoints", f"add {option('checkpoint', '1TB')}"
+    if not any(one.is_shared for one in tiers):
+        why = "all storage here is in the hosts", "storage that hosts share, e.g. parallel or object"
+        idle |= {"away": why, "host_nic": why}
+    for name, (reason, instead) in idle.items():
+        if is_changed(scenario, name):
+            hint = f"leave it out, or {instead}"
+            raise ScenarioError(does_nothing(name, reason), field=name, hint=hint)
 
 
 def _check(inputs: DataPath, job: Pipeline) -> None:
@@ -154,10 +186,3 @@ def _check(inputs: DataPath, job: Pipeline) -> None:
             field="columns",
             hint=f"beside {option('stored_as', 'columnar')}",
         )
-
-
-def _checkpoint(inputs: DataPath, dataset: Dataset, model: Model | None) -> float:
-    if inputs.checkpoint_bytes is not None:
-        return inputs.checkpoint_bytes
-    each = dataset.checkpoint_bytes_per_parameter
-    return demand.checkpoint_bytes(model, each) if model and not isnan(each) else 0.0

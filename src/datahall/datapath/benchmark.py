@@ -23,7 +23,7 @@ import msgspec
 
 from datahall.catalog.entries.stored.dataset import Loader
 
-LEAST_STEPS = 500  # of an epoch, that the rules of the benchmark ask for
+LEAST_STEPS = 500  # of an epoch, that the rules of the benchmark ask for; a data set is made larger for them
 
 
 def delivered_fraction(samples_per_s: float, num_chips: int, batch: int, step_s: float) -> float:

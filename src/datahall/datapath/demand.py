@@ -1,4 +1,7 @@
-"""How fast chips that train a model on text take tokens, and what a checkpoint of it is.
+"""How fast chips take tokens that train a model on text, and what a checkpoint of it is.
+
+A model is trained as the house trains it: on the fastest layout of its chips.  Where
+somebody says how fast, it is
 
     tokens/s of a chip = MFU · peak / FLOP of a token
 
@@ -8,24 +11,53 @@ Text never starves a chip; what storage has to bear are checkpoints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
+from datahall.errors import InfeasibleError, ScenarioError, option
+from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
+from datahall.reliability.job import RunningJob
+from datahall.scenario.scenario import Scenario, section_name
+from datahall.scenario.sections.root import Root
+from datahall.scenario.sections.training import USUAL_PRECISION, USUAL_SEQ
+from datahall.training.layout.layout import Layout
+from datahall.training.setup import framework_of, job_of
 from datahall.workload.flops import training_flop_per_token
 from datahall.workload.parameters import count_parameters
 
-CONTEXT = 8192  # tokens of a sequence
-TRAINED_IN = "bf16"
+Laid: TypeAlias = Callable[[Scenario], RunningJob]  # lays a job out, which a room further up does
+
 WEIGHT_BYTES = 2.0  # of a parameter, as weights are stored
 
 
+def trained(scenario: Scenario, model: str) -> Scenario:
+    """The same question as one about training that model."""
+    root = msgspec.structs.replace(scenario.root, model=model)
+    return msgspec.structs.replace(scenario, sections={**scenario.sections, section_name(Root): (root,)})
+
+
+def fastest(asked: Scenario, laid: Laid) -> RunningJob:
+    """The job that trains a model on the chips there are; where there is none, its speed has to be said."""
+    try:
+        return laid(asked)
+    except (InfeasibleError, ScenarioError) as error:
+        error.hint = f"other {option('chips')}, or say how fast they train: {option('mfu', '40%')}"
+        raise
+
+
+def size_of(asked: Scenario) -> CheckpointSize:
+    """What a checkpoint of a model holds, by the state that training keeps of it, however it is laid out."""
+    job = job_of(asked)
+    return checkpoint_size(job, Layout(), job.books(framework_of(asked)))
+
+
 def tokens_per_s(model: Model, chip: Chip, mfu_fraction: float) -> float:
-    """Tokens that one chip trains on per second."""
-    return mfu_fraction * chip.peak(TRAINED_IN) / float(training_flop_per_token(model, float(CONTEXT)))
-
-
-def checkpoint_bytes(model: Model, bytes_per_parameter: float) -> float:
-    """Weights and the optimiser's state [B]."""
-    return count_parameters(model).total * bytes_per_parameter
+    """Tokens that one chip trains on per second at a share of its peak."""
+    return mfu_fraction * chip.peak(USUAL_PRECISION) / float(training_flop_per_token(model, float(USUAL_SEQ)))
 
 
 def weights_bytes(model: Model) -> float:

@@ -17,6 +17,7 @@ from datahall.breakdown import (
     quotient,
     total,
 )
+from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.stored.storage import Storage
 from datahall.datapath.asked import Asked
 from datahall.datapath.benchmark import constants
@@ -79,8 +80,11 @@ def _chips(job: Pipeline) -> Breakdown:
 
 
 def _batch(asked: Asked) -> Breakdown:
-    if asked.inputs.batch is not None or asked.model is not None:
-        return given("batch", asked.job.batch, "count", "a sequence", "batch")
+    if asked.inputs.batch is not None:
+        return given("batch", asked.job.batch, "count", field="batch")
+    if asked.model is not None:
+        why = "a chip's share of the tokens of a step" if asked.training else "a sequence"
+        return given("batch", asked.job.batch, "count", why, "batch")
     return _known(asked, "batch", "batch", "batch", float(asked.job.batch))
 
 
@@ -102,16 +106,27 @@ def _step(asked: Asked) -> Breakdown:
     if asked.inputs.step_s is not None:
         return given("step", job.step_s, "s", field="step")
     if asked.model is not None:
-        how = f"batch / (MFU · peak of {asked.chip.name} / FLOP of a token of {asked.model.name})"
-        mfu = given("mfu", asked.inputs.mfu_fraction, "fraction", field="mfu")
-        peak = asked.chip.facts["peak.bf16"]
-        return modelled("step", job.step_s, "s", how, mfu, fact("peak", peak.value, peak.unit, peak.source))
+        return _trained(asked, asked.model)
     assert known is not None  # it was asked for before
     step = fact("step", known.value, "s", known.source)
     if job.batch == asked.dataset.batch:
         return step
     more = derived("batch over the usual one", job.batch / asked.dataset.batch, "ratio")
     return product("step", [step.named("step of the usual batch"), more], "s")
+
+
+def _trained(asked: Asked, model: Model) -> Breakdown:
+    """The step of a model: on its fastest layout, or at the share of the peak that somebody says."""
+    job, training = asked.job, asked.training
+    if training is not None:
+        how = f"a training step on {training.layout.words}, the fastest layout"
+        rate = derived("tokens per second of all chips", training.tokens_per_s, "tokens_per_s", how)
+        tokens = product("tokens of a step", [_chips(job), _batch(asked)], "tokens")
+        return quotient("step", tokens, rate, "s")
+    how = f"batch / (MFU · peak of {asked.chip.name} / FLOP of a token of {model.name})"
+    mfu = given("mfu", asked.inputs.mfu_fraction or 0.0, "fraction", field="mfu")
+    peak = asked.chip.facts["peak.bf16"]
+    return modelled("step", job.step_s, "s", how, mfu, fact("peak", peak.value, peak.unit, peak.source))
 
 
 def _known(asked: Asked, attribute: str, name: str, field: str, value: float) -> Breakdown:

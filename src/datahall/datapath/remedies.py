@@ -142,7 +142,7 @@ def _least(job: Pipeline, store: Store, change: _Change, promised: float) -> Rem
 def _changes(job: Pipeline, store: Store, host_memory_bytes: float) -> Iterator[_Change]:
     yield _Change(
         SETTING, "prefetch", _doubled(job.num_prefetch, MOST_PREFETCH), _prefetch,
-        lambda value: (f"{value:,} batches ready ahead", {"prefetch_depth": value}),
+        lambda value: (f"{counted(value, 'batch')} ready ahead", {"prefetch_depth": value}),
     )  # fmt: skip
     yield _Change(
         SETTING, "readers", _doubled(job.num_readers, MOST_READERS), _readers,
@@ -164,14 +164,16 @@ def _changes(job: Pipeline, store: Store, host_memory_bytes: float) -> Iterator[
             lambda value: (f"a checkpoint every {fmt(value, 's')}", {"checkpoint_every": f"{value} s"}),
         )  # fmt: skip
     yield from _caches(job, host_memory_bytes)
-    yield _Change(
-        HARDWARE, "units", _doubled(store.num_units, MOST_UNITS if store.storage.is_shared else MOST_DRIVES), _units,
-        lambda value: (
-            counted(value, store.storage.unit)
-            + ("" if store.storage.is_shared else " in each host"),
-            {"units": value},
-        ),
-    )  # fmt: skip
+    if not store.storage.is_memory:
+        most = MOST_UNITS if store.storage.is_shared else MOST_DRIVES
+        yield _Change(
+            HARDWARE, "units", _doubled(store.num_units, most), _units,
+            lambda value: (
+                counted(value, store.storage.unit)
+                + ("" if store.storage.is_shared else " in each host"),
+                {"units": value},
+            ),
+        )  # fmt: skip
     if job.prepare_s:
         yield _Change(
             HARDWARE, "cores", _doubled(job.num_cores, MOST_CORES), _cores,

@@ -67,7 +67,7 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def num_host_chips(self) -> int:
         """Chips behind one host: four in the tray of an NVL72."""
-        return max(1, round(self.server.num_chips / max(1, self.server.num_hosts)))
+        return self.server.num_host_chips
 
     @property
     def num_nodes(self) -> int:
@@ -110,9 +110,9 @@ def machines_of(cluster: Cluster, catalog: Catalog, num_chips: int) -> Machines:
 
 
 def lone_machines(chip: Chip, catalog: Catalog, num_chips: int) -> Machines:
-    """The same of chips that nobody says how to join."""
+    """The same of chips that no network joins, or none that is counted."""
     server = usual_server(catalog, chip)
-    none = assumed("network power", 0.0, "w", "nobody says what joins these chips")
+    none = assumed("network power", 0.0, "w", "no work crosses it")
     num_servers = -(-num_chips // server.num_chips)
     return Machines(chip=chip, server=server, num_servers=num_servers, num_chips=num_chips, network=none)
 

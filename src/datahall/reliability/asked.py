@@ -12,23 +12,25 @@ from datahall.fabric.design.parts import usual_server
 from datahall.reliability.process import FailureProcess, Nodes, process_of, shock
 from datahall.scenario.sections.operations.failures import FailureRates
 
-GPU_FLEETS = ("llama-3", "rsc-1", "rsc-2", "ft-hsdp")  # counted by their owners, on nodes of eight GPUs
 USUAL_PRESET = "llama-3"  # the largest count by cause
 
 
 def preset_of(asked: FailureRates, chip: Chip, catalog: Catalog) -> FailurePreset:
-    """Whose rates: as it says, those of the chip, of a chip of its family, or of the largest count that there is."""
+    """Whose rates: as it says, those of the chip, of a chip of its family, or of the largest count that there is.
+
+    What whoever asks counted goes before what was published.
+    """
     if asked.like:
         return catalog.failure_preset(asked.like)
-    presets = catalog.failure_presets()
-    same = [one for one in presets if one.chip == chip.name]
+    presets = sorted(catalog.failure_presets(), key=lambda one: not catalog.is_own("failures", one.name))
+    same = [one for one in presets if catalog.name_of("chip", one.chip) == chip.name]
     alike = [one for one in presets if catalog.chip(one.chip).family == chip.family]
     return next(iter((*same, *alike)), catalog.failure_preset(USUAL_PRESET))
 
 
-def num_node_chips(server: Server) -> int:
-    """Chips that one operating system drives, and that leave together: a server of eight, a tray of four."""
-    return max(1, server.num_chips // server.num_hosts)
+def gpu_fleets(catalog: Catalog) -> tuple[FailurePreset, ...]:
+    """Those that others are predicted by: counted by their owners, on nodes of eight GPUs."""
+    return tuple(one for one in catalog.failure_presets() if one.is_fleet)
 
 
 def process_asked(
@@ -39,7 +41,7 @@ def process_asked(
     Nodes that stand in one rack as the scale-up domain is sold share its power and its coolant.
     """
     home = server or usual_server(catalog, chip)
-    node = min(num_node_chips(home), num_chips)
+    node = min(home.num_host_chips, num_chips)
     num_nodes = ceil(num_chips / node)
     shared = min(asked.shock_nodes, num_nodes)
     return process_of(

@@ -23,6 +23,7 @@ from datahall.reliability.closed_form import Expected
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import Runs, Spread
 from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.simulate import interrupted
 from datahall.units import DAY_S
 
 SHOCK = "shock"  # the component of what nodes share
@@ -31,28 +32,36 @@ RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) âˆ
 
 def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
     """Mean time between interruptions of the job."""
-    counted = [cause for cause in run.process.causes if cause.component != SHOCK]
-    rate = sum(cause.rate_per_node_day for cause in counted)
+    counted = sum(cause.rate_per_node_day for cause in run.process.causes if cause.component != SHOCK)
+    steady = interrupted(run.process, run.recovery).rate_per_node_day
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
-    each = fact("failures of a node per day", rate, "count", *sources, note=preset.title).unless_said(
+    each = fact("failures of a node per day", counted, "count", *sources, note=preset.title).unless_said(
         "failure_rate"
     )
-    others = sum(cause.rate_per_node_day for cause in run.causes if cause not in counted)
-    if others:
-        more = derived(
-            "other interruptions per node and day", others, "count", "shared, of the job, of capacity"
-        )
+    if steady > counted * (1.0 + 1e-12):
+        how = "of what nodes share, of the job, of capacity that is taken away"
+        more = derived("other interruptions per node and day", steady - counted, "count", how)
         each = total("interruptions per node and day", [each, more])
-    nodes = derived("nodes", run.process.num_nodes, "count")
-    per_day = product("failures per day", [nodes, each], "count")
+    parts = [derived("nodes", run.process.num_nodes, "count"), each]
+    if run.process.age_s is not None:
+        rate = sum(cause.rate_per_node_day for cause in run.causes)
+        how = "while they are new, in the mean of the run"
+        parts.append(derived("how much more often they fail", rate / steady, "ratio", how))
+    per_day = product("failures per day", parts, "count")
     day = assumed("a day", DAY_S, "s", "86,400 s")
     return quotient("time between failures", day, per_day, "s")
+
+
+def is_said_whole(run: Run) -> bool:
+    """Whether somebody says how long a restart takes, and not what it is made of."""
+    recovery = run.recovery
+    return not (recovery.detect_s or recovery.reschedule_s or run.plan.last.tier.load_s)
 
 
 def restart_figure(run: Run) -> Breakdown:
     """A restart of the whole run from the last tier, without what is waited for a spare."""
     recovery, last = run.recovery, run.plan.last.tier
-    if not recovery.detect_s and not recovery.reschedule_s:
+    if is_said_whole(run):
         return given("restart", recovery.warmup_s, "s", field="restart")
     parts = [given("detect", recovery.detect_s, "s", field="detect")]
     if not recovery.hot_spares:

@@ -7,7 +7,6 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.fabric.design.parts import usual_server
-from datahall.reliability.asked import num_node_chips
 from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
@@ -87,7 +86,7 @@ def job_on(setup: Setup, catalog: Catalog, *, step_s: float, searched: bool, num
         setup=setup,
         step_s=step_s,
         headroom_bytes=float(memory.headroom_bytes[0]),
-        num_node_chips=min(num_node_chips(server), setup.cluster.num_chips),
+        num_node_chips=min(server.num_host_chips, setup.cluster.num_chips),
         searched=searched,
         num_idle=num_idle,
         size=checkpoint_size(job, setup.layout, setup.books),

@@ -8,7 +8,7 @@ Poisson with the sum of all rates; a job of every node meets each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, isfinite, log, sqrt
+from math import exp, inf, isfinite, log, sqrt
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     repair_sigma: float  # of the logarithm of the time to repair
     num_nodes_lost: int = 1
     survives: Tier  # the nearest checkpoint that is left: "device", "host", "peer", "local" or "remote"
+    ages: bool = False  # whether new nodes have it more often; what is no node's own does not
 
     @property
     def repair_mean_s(self) -> float:
@@ -86,7 +87,8 @@ def process_of(
 ) -> FailureProcess:
     """Published rates on a cluster of so many nodes.
 
-    What a node has more of when it has more chips fails in proportion to them; what it has once does not.
+    What a node has more of when it has more chips fails in proportion to them; what it has once does not.  How much
+    more often new nodes fail is that of the nodes which were counted: shocks and a rate of one's own leave it as it is.
 
     Parameters
     ----------
@@ -114,7 +116,8 @@ def process_of(
     published = _causes(preset, catalog, nodes)
     causes = (*(published if rate_per_node_day is None else scaled(published, rate_per_node_day)), *shocks)
     ageing = catalog.ageing("fleet")
-    process = FailureProcess(
+    theirs = _causes(preset, catalog, Nodes(num_chips=preset.num_node_chips))
+    return FailureProcess(
         preset=preset.name,
         causes=causes,
         num_nodes=num_nodes,
@@ -123,11 +126,12 @@ def process_of(
         job_rate_per_day=job_rate_per_day,
         age_s=nodes.age_s,
         early_span_s=ageing.early_span_s,
+        early_shape=early_shape(
+            ageing.early_fraction, repairs_per_node_day(theirs) * ageing.early_span_s / DAY_S
+        ),
         lemon_fraction=ageing.lemon_fraction,
         lemon_ratio=ageing.lemon_ratio,
     )
-    shape = early_shape(ageing.early_fraction, repairs_per_node_day(process) * ageing.early_span_s / DAY_S)
-    return msgspec.structs.replace(process, early_shape=shape)
 
 
 def _causes(preset: FailurePreset, catalog: Catalog, nodes: Nodes) -> list[Cause]:
@@ -152,6 +156,7 @@ def _causes(preset: FailurePreset, catalog: Catalog, nodes: Nodes) -> list[Cause
                 repair_sigma=repair_sigma(taken),
                 num_nodes_lost=nodes.num_in_rack if racked else 1,
                 survives=taken.survives,
+                ages=True,
             )
         )
     return found
@@ -174,7 +179,7 @@ def shock(rate_per_day: float, num_nodes: int, catalog: Catalog) -> Cause:
     """What so many nodes share and lose at once, so often per day."""
     component = catalog.component("shock")
     return Cause(
-        name=f"what {num_nodes:,} nodes share",
+        name=f"shared part of {num_nodes:,} nodes",
         component=component.name,
         rate_per_node_day=rate_per_day / num_nodes,
         repair_fraction=component.repair_fraction,
@@ -201,27 +206,34 @@ def repair_sigma(component: Component) -> float:
     return sqrt(2.0 * log(component.repair_mean_s / component.repair_median_s))
 
 
-def mttf_s(process: FailureProcess, span_s: float = 0.0) -> float:
-    """Mean time to failure of a job: M = 1 / (n·r + r_job), over a run of `span_s` of nodes that age [s].
+def mttf_s(process: FailureProcess) -> float:
+    """Mean time to failure of a job: M = 1 / (n·r + r_job) [s].
 
     >>> from datahall.catalog import load
     >>> half = process_of(load().failure_preset("llama-3"), load(), 1024)
     >>> round(mttf_s(half) / 3600, 2)
     6.19
     """
-    rate = events(process, span_s) * DAY_S / span_s if span_s else process.rate_per_day
-    return DAY_S / rate
+    return DAY_S / process.rate_per_day if process.rate_per_day else inf
 
 
-def events(process: FailureProcess, span_s: float) -> float:
-    """Expected failures of a job in a time: the hazard added up over it.
+def over(process: FailureProcess, span_s: float) -> FailureProcess:
+    """The same failures as often as they come in the mean of a time, which nodes begin at their age.
 
     >>> from datahall.catalog import load
-    >>> round(events(process_of(load().failure_preset("llama-3"), load(), 2048), 54 * 86400.0))
-    419
+    >>> nodes = Nodes(num_chips=8, age_s=0.0)
+    >>> new = process_of(load().failure_preset("llama-3"), load(), 1024, nodes)
+    >>> round(mttf_s(over(new, 30 * 86400.0)) / 3600, 2)
+    2.52
     """
-    steady = process.rate_per_day * span_s / DAY_S
-    return steady if process.age_s is None else steady * early_factor(process, process.age_s, span_s)
+    if process.age_s is None:
+        return process
+    more = early_factor(process, process.age_s, span_s)
+    causes = [
+        msgspec.structs.replace(one, rate_per_node_day=one.rate_per_node_day * more) if one.ages else one
+        for one in process.causes
+    ]
+    return msgspec.structs.replace(process, causes=tuple(causes), age_s=None)
 
 
 def early_factor(process: FailureProcess, age_s: float, span_s: float) -> float:
@@ -229,14 +241,12 @@ def early_factor(process: FailureProcess, age_s: float, span_s: float) -> float:
 
     The hazard of a new node is a Weibull's, r·(a / a₀)^(k−1), until it meets the steady rate r at the age a₀.
     """
-    return (
-        _cumulative(age_s + span_s, process.early_span_s, process.early_shape)
-        - _cumulative(age_s, process.early_span_s, process.early_shape)
-    ) / span_s
+    return (lived_s(process, age_s + span_s) - lived_s(process, age_s)) / span_s
 
 
-def _cumulative(age_s: float, early_s: float, shape: float) -> float:
-    """The hazard of a node added up from its first day, over the steady rate [s]."""
+def lived_s(process: FailureProcess, age_s: float) -> float:
+    """The hazard of a node added up from its first day, over the steady rate: H(a) / r [s]."""
+    early_s, shape = process.early_span_s, process.early_shape
     if age_s >= early_s:
         return early_s / shape + (age_s - early_s)
     return early_s / shape * float((age_s / early_s) ** shape)
@@ -251,9 +261,9 @@ def early_shape(early_fraction: float, num_steady_repairs: float) -> float:
     return num_steady_repairs / (num_steady_repairs + early_fraction) if num_steady_repairs else 1.0
 
 
-def repairs_per_node_day(process: FailureProcess) -> float:
+def repairs_per_node_day(causes: Sequence[Cause]) -> float:
     """Nodes that leave for repair, for each node and day: r·f·b over all causes."""
-    return sum(one.rate_per_node_day * one.repair_fraction * one.num_nodes_lost for one in process.causes)
+    return sum(one.rate_per_node_day * one.repair_fraction * one.num_nodes_lost for one in causes)
 
 
 def lemon_share(process: FailureProcess) -> float:

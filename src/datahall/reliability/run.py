@@ -24,19 +24,21 @@ from datahall.reliability.corruption import BISECT_S, Detection, detection
 from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
-from datahall.reliability.process import Cause, FailureProcess, early_factor
+from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
 from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
-from datahall.reliability.simulation.simulate import all_causes
+from datahall.reliability.simulation.simulate import interrupted
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering, RunLength
 from datahall.scenario.sections.training import Stragglers, TrainingJob
-from datahall.scenario.words import BATCH_RULES, DETECTORS
+from datahall.scenario.words import BatchRule
 from datahall.training.pipeline.straggler import expected_maximum, slow_class_loss
 from datahall.units import DAY_S, fmt
 
 CLEARLY = 0.005  # of the time that other tiers must save to be spoken of
+LEAST = 0.05  # of the time: a run that keeps less is given up
+ROUNDS = 3  # after which the length of a run and how often its nodes fail over it agree
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +47,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     job: RunningJob
     process: FailureProcess
     recovery: Recovery
-    causes: tuple[Cause, ...]  # with those that are no node's fault
+    causes: tuple[
+        Cause, ...
+    ]  # with those that are no node's fault, as often as they come in the mean of the run
     tiers: tuple[CheckpointTier, ...]  # all that the machine has
     plan: CheckpointPlan  # of those that are used, against the failures that stop the whole run
     mttf_s: float  # of all failures
@@ -103,15 +107,28 @@ def run_of(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:
     """The run of a job, with what a scenario says of failures and copies, or the usual where it says nothing.
 
     `choose`: the best tiers, where nobody names some.
+    Nodes age over its days, or until its tokens are trained on, which takes the longer the more often they fail.
     """
+    days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
+    run = _run_over(scenario, job, (days or 1.0) * DAY_S, choose=choose)
+    if run.process.age_s is None or tokens is None:
+        return run
+    for _ in range(ROUNDS):
+        kept = max(LEAST, run.plan.ettr)
+        run = _run_over(scenario, job, length_of(scenario, run)[1] / kept, choose=choose)
+    return run
+
+
+def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: bool) -> Run:
+    """The run of a job whose nodes age over such a time."""
     asked = scenario.one(Checkpointing)
     process = process_asked(scenario.one(FailureRates), job.cluster.chip, scenario.catalog, job.num_chips)
     tiers = tiers_of(job, asked)
     if scenario.one(Recovering).restart_s is not None:
         tiers = tuple(msgspec.structs.replace(tier, load_s=0.0) for tier in tiers)
     recovery = recovery_of(scenario, job, tiers[-1])
-    causes = tuple(all_causes(process, recovery))
-    mean_s = mean_time(process, causes, (scenario.one(RunLength).num_days or 0.0) * DAY_S)
+    meets = interrupted(over(process, span_s), recovery)
+    causes, mean_s = meets.causes, mttf_s(meets)
     shares, stop = stopping(shares_of(causes), recovery)
     stop_s = mean_s / stop if stop else inf
     checks = detection_of(scenario.one(Recovering), job)
@@ -196,25 +213,16 @@ def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
     """How silent corruption is noticed; None where it stops the run at once, as other failures do."""
     if asked.sdc is None:
         return None
-    method = next(one for one in DETECTORS if one == asked.sdc)
-    return detection(method, job.step_s, every_steps=asked.sdc_every)
+    return detection(asked.sdc, job.step_s, every_steps=asked.sdc_every)
 
 
-def elastic_speeds(rule: str | None, job: RunningJob) -> tuple[float, ...]:
+def elastic_speeds(rule: BatchRule | None, job: RunningJob) -> tuple[float, ...]:
     """Of the work, by the number of replicas that are out; without tolerance a failure stops all."""
     if rule is None:
         return (1.0,)
-    batch, replicas = next(one for one in BATCH_RULES if one == rule), job.layout.dp
+    replicas = job.layout.dp
     micro = job.setup.num_micro
-    return tuple(shrunk(replicas, lost, micro, batch).throughput_ratio for lost in range(replicas))
-
-
-def mean_time(process: FailureProcess, causes: tuple[Cause, ...], span_s: float) -> float:
-    """Mean time between interruptions, of all causes, of nodes that age over a time [s]."""
-    rate_per_day = process.num_nodes * sum(cause.rate_per_node_day for cause in causes)
-    if process.age_s is not None and span_s:
-        rate_per_day *= early_factor(process, process.age_s, span_s)
-    return DAY_S / rate_per_day if rate_per_day else inf
+    return tuple(shrunk(replicas, lost, micro, rule).throughput_ratio for lost in range(replicas))
 
 
 def slower(who: Stragglers, job: RunningJob) -> float:

@@ -4,21 +4,29 @@ Failures that need a repair come as a Poisson process, and repairs go on side by
 Poisson whatever the distribution of the time to repair (M/G/∞): λ = n · r · f · E[T].  A shared shock sends b nodes
 away at once; the number away is then compound, a sum of b · Poisson(λ_b), which Panjer's recursion adds up exactly.
 
-References: Palm (1943); Panjer (1981), Recursive evaluation of a family of compound distributions.
+Of nodes that age, failures come at a rate that changes and the number away is still Poisson at every moment (M_t/G/∞):
+λ(a) = n · r · f · ∫ h(a − y) P(T > y) dy at the age a, with the hazard h over the steady rate.
+
+References: Palm (1943); Eick, Massey and Whitt (1993), The physics of the M_t/G/∞ queue;
+Panjer (1981), Recursive evaluation of a family of compound distributions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import exp, log
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import erfc, exp, fsum, log, sqrt
 from typing import NamedTuple
 
 from datahall.errors import ScenarioError
-from datahall.reliability.process import FailureProcess
+from datahall.reliability.process import Cause, FailureProcess, lived_s
 from datahall.units import DAY_S
 
 MOST_ENOUGH = 1.0 - 1e-9  # beyond it rounding says whether spares suffice
 LARGE = 1e250  # a recursion that grows so far is scaled down by it
+MOMENTS = 32  # of a run over which nodes age
+CELLS = 96  # that the past of a node is added up in, each so much longer than the one after it
+NEAREST = 1e-6  # of its age: the last of them
 
 
 class Spares(NamedTuple):
@@ -29,15 +37,54 @@ class Spares(NamedTuple):
     enough_fraction: float  # of the time so many suffice
 
 
-def away(process: FailureProcess) -> dict[int, float]:
-    """Mean number of repairs under way, by how many nodes each takes: λ_b = n · Σ r f E[T]."""
+def away(process: FailureProcess, after_s: float = 0.0) -> dict[int, float]:
+    """Mean number of repairs under way, by how many nodes each takes: λ_b = n · Σ r f E[T].
+
+    Of nodes that age: so long after the start, with the repairs of all their life before it.
+    """
+    past = None if process.age_s is None else _past(process, process.age_s + after_s)
     found: dict[int, float] = {}
     for cause in process.causes:
         rate_per_s = process.num_nodes * cause.rate_per_node_day * cause.repair_fraction / DAY_S
         if rate_per_s:
             num = cause.num_nodes_lost
-            found[num] = found.get(num, 0.0) + rate_per_s * cause.repair_mean_s
+            each_s = cause.repair_mean_s if past is None else _under_way_s(cause, past)
+            found[num] = found.get(num, 0.0) + rate_per_s * each_s
     return found
+
+
+class Cell(NamedTuple):
+    """A piece of the past."""
+
+    ago_s: float  # its middle
+    span_s: float
+    lived_s: float  # in which a steady node fails as often as this one did in it
+
+
+def _past(process: FailureProcess, age_s: float) -> list[Cell]:
+    """The life of a node up to an age, in pieces that are the shorter the nearer they are."""
+    edges = [0.0, *(age_s * NEAREST ** (1.0 - place / CELLS) for place in range(CELLS + 1))]
+    return [
+        Cell((near + far) / 2.0, far - near, lived_s(process, age_s - near) - lived_s(process, age_s - far))
+        for near, far in pairwise(edges)
+    ]
+
+
+def _under_way_s(cause: Cause, past: Sequence[Cell]) -> float:
+    """What E[T] is for steady failures: ∫ h P(T > y) dy over the past [s]."""
+    return fsum((one.lived_s if cause.ages else one.span_s) * _lasting(cause, one.ago_s) for one in past)
+
+
+def _lasting(cause: Cause, time_s: float) -> float:
+    """Share of the repairs of a cause that take longer: P(T > y)."""
+    if time_s <= 0.0 or not cause.repair_sigma:
+        return float(time_s < cause.repair_median_s)
+    return 0.5 * erfc(log(time_s / cause.repair_median_s) / (cause.repair_sigma * sqrt(2.0)))
+
+
+def nodes_away(process: FailureProcess, after_s: float = 0.0) -> float:
+    """Nodes that are away for repair in the mean."""
+    return sum(size * mean for size, mean in away(process, after_s).items())
 
 
 def node_availability(process: FailureProcess) -> float:
@@ -48,13 +95,15 @@ def node_availability(process: FailureProcess) -> float:
     >>> round(node_availability(process_of(load().failure_preset("tpu-v4"), load(), 1024)), 4)
     0.9986
     """
-    nodes_away = sum(size * mean for size, mean in away(process).items())
-    return max(0.0, 1.0 - nodes_away / process.num_nodes)
+    return max(0.0, 1.0 - nodes_away(process) / process.num_nodes)
 
 
-def spares_for(process: FailureProcess, enough_fraction: float) -> Spares:
-    """The fewest spare nodes that suffice for such a share of the time."""
-    return enough(away(process), enough_fraction)
+def spares_for(process: FailureProcess, enough_fraction: float, span_s: float = 0.0) -> Spares:
+    """The fewest spare nodes that suffice for such a share of the time; of nodes that age, of a run so long."""
+    if process.age_s is None:
+        return enough(away(process), enough_fraction)
+    moments = [away(process, span_s * (place + 0.5) / MOMENTS) for place in range(MOMENTS)]
+    return enough_over(moments, enough_fraction)
 
 
 def enough(repairs: Mapping[int, float], enough_fraction: float) -> Spares:
@@ -65,22 +114,39 @@ def enough(repairs: Mapping[int, float], enough_fraction: float) -> Spares:
     >>> [enough({1: nodes * 3.79e-3 * 0.5 * 3}, 0.99).num for nodes in (128, 2048, 12500)]
     [3, 20, 91]
     """
+    return enough_over([repairs], enough_fraction)
+
+
+def enough_over(moments: Sequence[Mapping[int, float]], enough_fraction: float) -> Spares:
+    """The same over moments that are alike long, by the repairs under way at each."""
     if not 0.0 < enough_fraction <= MOST_ENOUGH:
         raise ScenarioError(
             f"spares cannot suffice {enough_fraction:g} of the time",
             field="spares_enough",
             hint="above 0 and below 1, e.g. 99 %",
         )
-    weights = [1.0]  # Panjer: p(k) = Σ b λ_b p(k − b) / k, up to the factor that p(0) = e^−Λ is
+    chances = [_at_most(repairs) for repairs in moments]
+    num, reached = 0, _mean(chances)
+    while reached < enough_fraction:
+        num, reached = num + 1, _mean(chances)
+    away_mean = fsum(b * mean for repairs in moments for b, mean in repairs.items()) / len(moments)
+    return Spares(num, away_mean, reached)
+
+
+def _mean(chances: Sequence[Iterator[float]]) -> float:
+    """Of the next of each."""
+    return fsum(map(next, chances)) / len(chances)
+
+
+def _at_most(repairs: Mapping[int, float]) -> Iterator[float]:
+    """The chance that no more than 0, 1, 2, … nodes are away: p(k) = Σ b λ_b p(k − b) / k (Panjer), added up."""
+    weights = [1.0]  # p up to the factor that p(0) = e^−Λ is
     log_factor, added = -sum(repairs.values()), 1.0
-    while (reached := exp(min(0.0, log_factor + log(added)))) < enough_fraction:
+    while True:
+        yield exp(min(0.0, log_factor + log(added)))
         k = len(weights)
         weights.append(sum(b * mean * weights[k - b] for b, mean in repairs.items() if b <= k) / k)
         added += weights[-1]
         if added > LARGE:
-            weights, added, log_factor = (
-                [one / LARGE for one in weights],
-                added / LARGE,
-                log_factor + log(LARGE),
-            )
-    return Spares(len(weights) - 1, sum(b * mean for b, mean in repairs.items()), reached)
+            weights, added = [one / LARGE for one in weights], added / LARGE
+            log_factor += log(LARGE)

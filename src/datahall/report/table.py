@@ -67,7 +67,7 @@ def _widths(table: Table, heads: Sequence[str], words: Sequence[Sequence[str]], 
     for place, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
         cells = [line[place] for line in words]
         longest, word = _longest(cells), _longest(" ".join(cells).split())
-        title = _longest(head.split())
+        title = _longest(head.split()) + len(head) - len(head.lstrip())
         least = max(title, longest if column.numeric else min(longest, word + (2 if place == 0 else 0)))
         kept = longest if column.numeric or longest <= UNBROKEN else NARROWEST
         rooms.append(Room(max(kept, least), least, longest, len(head)))

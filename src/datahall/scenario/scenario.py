@@ -162,7 +162,10 @@ class Attempts:
             raise self.errors[0]
         if not wrong:
             first = self.errors[0]
-            also = "".join(f"; {one.where}: {one.message}" for one in self.errors[1:])
+            also = "".join(
+                f"; {one.where}: {one.message}" if one.where else f"; {one.message}"
+                for one in self.errors[1:]
+            )
             raise InfeasibleError(first.message + also, where=first.where, hint=first.hint)
         raise problems_error(
             self.scenario.path or self.scenario.verb, self.errors, in_file=self.scenario.document is not None

@@ -66,6 +66,7 @@ QueuePolicy = Literal[
     "fifo", "gang", "backfill", "conservative", "fair-share", "priority", "topology", "defragment"
 ]
 JobKind = Literal["training", "serving"]
+BY_USE: tuple[QueuePolicy, ...] = ("fair-share",)  # first is who used least
 QUEUE_POLICIES: tuple[QueuePolicy, ...] = get_args(QueuePolicy)
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import inf
-from typing import cast
 
 import msgspec
 import numpy as np
 
 from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
-from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.flows.failures import blast_radius
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -28,11 +26,12 @@ from datahall.scenario.sections.operations.scheduling import (
 from datahall.scenario.words import QueuePolicy
 from datahall.scheduling.files.queue_file import QueueFile
 from datahall.scheduling.files.read import read_queue
+from datahall.scheduling.idle import check_used
 from datahall.scheduling.jobs import Jobs, jobs_of
 from datahall.scheduling.loop.state import CONSERVATIVE
-from datahall.scheduling.machine import Machine, machine_from
+from datahall.scheduling.machine import Machine, machine_from, node_chips
 from datahall.scheduling.policies import RULES
-from datahall.scheduling.run import Conditions, Outage, Run, simulate_queue, too_large
+from datahall.scheduling.run import Conditions, Outage, Run, nodes_of, simulate_queue, too_large
 
 MOST_TRACED = 60_000  # pieces of work on nodes that are drawn
 
@@ -59,22 +58,26 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 def question_of(scenario: Scenario) -> Question:
     """Read the jobs, make the cluster, and refuse what it cannot hold."""
     asked = scenario.one(Scheduler)
+    with scenario.at():
+        asked.check()
     file = _file(scenario, asked)
     jobs = file.jobs if file is not None else _said(scenario, asked)
     machine = machine_from(
         scenario.one(FabricDesign), scenario.catalog, num_chips=_usual_chips(file, scenario)
     )
     _check_sizes(scenario, jobs, machine)
+    with scenario.at():
+        check_used(asked, jobs, fails=asked.mttf_s is not None or bool(scenario.all(Failure)))
     return Question(
         jobs=jobs,
         machine=machine,
-        policies=cast(tuple[QueuePolicy, ...], asked.policies),
+        policies=asked.policies,
         scheduler=asked,
         file=file,
         conditions=Conditions(
             half_life_s=asked.half_life_s or USUAL_HALF_LIFE_S,
             restart_s=USUAL_RESTART_S if asked.restart_s is None else asked.restart_s,
-            mttf_s=asked.mttf_s or 0.0,
+            mttf_s=(asked.mttf_s or 0.0) / machine.num_hosts,  # a domain is down when one of its nodes is
             repair_s=asked.repair_s,
             outages=_outages(scenario, machine),
             seed=scenario.root.seed,
@@ -110,7 +113,7 @@ def _said(scenario: Scenario, asked: Scheduler) -> Jobs:
             field="queue",
             hint=f"a file of jobs, or {option('cluster_job', 'chips=8,run=2h')}",
         )
-    _check_names(scenario, said)
+    _check_each(scenario, said)
     return jobs_said(said, asked.checkpoint_every_s or inf)
 
 
@@ -145,11 +148,12 @@ def _names(said: Sequence[ClusterJob]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _check_names(scenario: Scenario, said: Sequence[ClusterJob]) -> None:
-    """Two jobs of one name could not be told apart."""
+def _check_each(scenario: Scenario, said: Sequence[ClusterJob]) -> None:
+    """Refuse jobs that cannot be; two of one name could not be told apart."""
     attempts = Attempts(scenario)
     seen: dict[str, int] = {}
     for index, one in enumerate(said):
+        attempts.make(one.check, index=index, section="cluster_job")
         if one.name and one.name in seen:
             error = ScenarioError(
                 f'there are two jobs "{one.name}", the {_nth(seen[one.name])} and the {_nth(index)}',
@@ -176,37 +180,40 @@ def _usual_chips(file: QueueFile | None, scenario: Scenario) -> int:
     design = scenario.one(FabricDesign)
     if file is None or design.chips or not file.has_starts:
         return 0
-    size = design.domain or usual_chip(design, scenario.catalog).num_scale_up_domain
+    size = node_chips(design, scenario.catalog)
     needed = int((-(-file.jobs.chips // size)).max()) * size
     return max(-(-file.peak_chips // size) * size, needed)
 
 
 def _check_sizes(scenario: Scenario, jobs: Jobs, machine: Machine) -> None:
-    """Refuse jobs that no cluster of this size can ever hold, each at its place."""
+    """Refuse jobs that no cluster of this size can ever hold, each at its place, with a size that holds them all."""
     wrong = np.flatnonzero(too_large(jobs, machine))
     if not wrong.size:
         return
-    if not scenario.all(ClusterJob):
+    hint = f"{option('chips', int(nodes_of(jobs, machine).max()) * machine.node_chips)} for all of them"
+    said = scenario.all(ClusterJob)
+    if not said:
         more = f", and {wrong.size - 1:,} others as many or fewer" if wrong.size > 1 else ""
-        raise _never(jobs, machine, int(wrong[np.argmax(jobs.chips[wrong])]), more)
+        raise _never(
+            jobs, machine, int(wrong[np.argmax(jobs.chips[wrong])]), f"{hint}, or leave it out", more
+        )
     attempts = Attempts(scenario)
-    for index, one in enumerate(scenario.all(ClusterJob)):
-        alone = jobs_said([one])
+    for index, one in enumerate(said):
+        alone = jobs_said([msgspec.structs.replace(one, name=one.name or f"job {index + 1}", count=1)])
         if too_large(alone, machine).any():
-            error = _never(alone, machine, 0)
+            error = _never(alone, machine, 0, hint)
             attempts.make(partial(_raise, error), index=index, section="cluster_job")
     attempts.finish()
 
 
-def _never(jobs: Jobs, machine: Machine, job: int, more: str = "") -> InfeasibleError:
+def _never(jobs: Jobs, machine: Machine, job: int, hint: str, more: str = "") -> InfeasibleError:
     chips, nodes, size = int(jobs.chips[job]), int(jobs.nodes[job]), machine.node_chips
     on = f" on {counted(nodes, 'node')}" if nodes else ""
-    needed = max(-(-chips // size), nodes) * size
     return InfeasibleError(
         f'"{jobs.names[job]}" asks for {chips:,} chips{on}{more}; the cluster has {machine.num_chips:,} in '
-        f"{counted(machine.num_nodes, 'node')} of {size}",
+        f"{counted(machine.num_nodes, machine.unit)} of {size}",
         field="chips",
-        hint=f"{option('chips', needed)}, or leave it out",
+        hint=hint,
     )
 
 

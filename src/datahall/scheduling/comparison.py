@@ -32,7 +32,7 @@ class UserRow(NamedTuple):
     num_jobs: int
     chip_time_s: float
     share_fraction: float
-    mean_wait_s: float
+    mean_wait_s: float | None  # of the jobs that started; None where none did
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +58,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def num_never_done(self) -> int:
-        """Jobs that do not end under the best policy either."""
-        return self.question.jobs.num - self.metrics[self.best].num_done
+        """Jobs that do not end under the best policy either, nor are stopped by their limit."""
+        best = self.metrics[self.best]
+        return best.num_jobs - best.num_done - best.num_cut_off
+
+    @property
+    def longest_cut_off(self) -> int | None:
+        """Of the jobs that their limit stops, the one that is furthest from its end; None where it stops none."""
+        jobs = self.question.jobs
+        lacks_s = jobs.run_s - jobs.limit_s
+        return int(np.argmax(lacks_s)) if self.metrics[self.best].num_cut_off else None
 
     @property
     def worst(self) -> int:
@@ -69,7 +77,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def load_fraction(self) -> float:
         """Work of all jobs over what the cluster does from the first submission to the last."""
-        jobs, span_s = self.question.jobs, float(self.question.jobs.submit_s[-1])
+        jobs = self.question.jobs
+        span_s = float(jobs.submit_s[-1]) - jobs.first_s
         work_s = float((jobs.chips * np.minimum(jobs.run_s, jobs.limit_s)).sum())
         return work_s / (self.question.machine.num_chips * span_s) if span_s > 0 else 0.0
 
@@ -92,7 +101,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return self._curves(waiting)
 
     def _curves(self, of: Callable[[Run, Floats], Floats]) -> tuple[Curve, ...]:
-        edges = bins_of(max(run.span_s for run in self.runs) or 1.0)
+        first_s = self.question.jobs.first_s
+        edges = bins_of(first_s, max(run.over_s for run in self.runs))
         middle = tuple(((edges[1:] + edges[:-1]) / 2).tolist())
         return tuple(Curve(run.policy, middle, tuple(of(run, edges).tolist())) for run in self.runs)
 
@@ -108,7 +118,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             len(jobs.users),
         )
         number = np.bincount(jobs.user, minlength=len(jobs.users))
-        waits = np.bincount(jobs.user, np.maximum(0.0, run.first_s - jobs.submit_s), len(jobs.users))
+        started = run.first_s >= 0
+        num_started = np.bincount(jobs.user[started], minlength=len(jobs.users))
+        waits = np.bincount(jobs.user[started], (run.first_s - jobs.submit_s)[started], len(jobs.users))
         first = np.argsort(-held_s, kind="stable")[:USER_ROWS]
         whole_s = float(held_s.sum()) or 1.0
         return tuple(
@@ -117,7 +129,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
                 int(number[user]),
                 float(held_s[user]),
                 float(held_s[user]) / whole_s,
-                float(waits[user] / max(1, number[user])),
+                float(waits[user] / num_started[user]) if num_started[user] else None,
             )
             for user in first.tolist()
             if number[user]

@@ -34,9 +34,9 @@ class Piece(NamedTuple):
         return self.high / num_chips
 
 
-def bins_of(span_s: float) -> Floats:
-    """The ends of equal pieces of time."""
-    return np.linspace(0.0, span_s, NUM_BINS + 1)
+def bins_of(first_s: float, last_s: float) -> Floats:
+    """The ends of equal pieces of time, which is a second at least."""
+    return np.linspace(first_s, max(last_s, first_s + 1.0), NUM_BINS + 1)
 
 
 def in_use(run: Run, edges: Floats) -> Floats:
@@ -49,7 +49,7 @@ def waiting(run: Run, edges: Floats) -> Floats:
     """Mean number of jobs that wait, between edges of time; one that never starts waits to the end."""
     attempts, never = run.attempts, run.first_s < 0
     begins = np.concatenate([attempts["queued_s"], run.jobs.submit_s[never]])
-    ends = np.concatenate([attempts["start_s"], np.full(int(never.sum()), run.span_s)])
+    ends = np.concatenate([attempts["start_s"], np.full(int(never.sum()), run.over_s)])
     return between(begins, ends, np.ones(begins.size), edges)
 
 
@@ -90,4 +90,6 @@ def pieces(run: Run) -> list[Piece]:
 def trace_of(run: Run) -> bytes:
     """The run for ui.perfetto.dev: a track for each node, a slice for each job on it."""
     names = {int(job): run.jobs.names[int(job)] for job in np.unique(rows(run.trace)["kind"])}
-    return perfetto(run.trace, names, {node: f"node {node}" for node in range(run.machine.num_nodes)})
+    return perfetto(
+        run.trace, names, {node: f"{run.machine.unit} {node}" for node in range(run.machine.num_nodes)}
+    )

@@ -14,7 +14,7 @@ Bools = NDArray[np.bool_]
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns over jobs in the order that they were submitted; times count from the first.
+    """Columns over jobs in the order that they were submitted, each by the clock of whoever says it.
 
     A job without a limit has its own run time for one.  `start_s` is when a trace says it started; NaN where it says
     nothing.
@@ -52,12 +52,26 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_order(self) -> Jobs:
-        """In the order that they were submitted, from time 0 on."""
-        found = self.taken(np.argsort(self.submit_s, kind="stable"))
-        first_s = found.submit_s[:1].sum()
+        """In the order that they were submitted."""
+        return self.taken(np.argsort(self.submit_s, kind="stable"))
+
+    @property
+    def from_the_first(self) -> Jobs:
+        """In that order, with times that count from the first submission, as of a dump with dates."""
+        found = self.in_order
         return msgspec.structs.replace(
-            found, submit_s=found.submit_s - first_s, start_s=found.start_s - first_s
+            found, submit_s=found.submit_s - found.first_s, start_s=found.start_s - found.first_s
         )
+
+    @property
+    def first_s(self) -> float:
+        """When the first of them is submitted, where they stand in order."""
+        return float(self.submit_s[:1].sum())
+
+    @property
+    def is_cut_off(self) -> Bools:
+        """Which of them take longer than they say that they do at most, and are stopped then."""
+        return self.run_s > self.limit_s
 
 
 def jobs_of(
@@ -73,7 +87,9 @@ def jobs_of(
 
     >>> two = jobs_of(np.array([5.0, 3.0]), np.array([60.0, 60.0]), np.array([8, 16]))
     >>> two.chips.tolist(), two.in_order.chips.tolist(), two.in_order.submit_s.tolist()
-    ([8, 16], [16, 8], [0.0, 2.0])
+    ([8, 16], [16, 8], [3.0, 5.0])
+    >>> two.from_the_first.submit_s.tolist()
+    [0.0, 2.0]
     """
     num = submit_s.size
     run = run_s.astype(np.float64)

@@ -12,6 +12,7 @@ from datahall.fabric.design.asked import design_for
 from datahall.fabric.design.chips import num_chips as chips_of
 from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.design import Design
+from datahall.fabric.design.parts import usual_server
 from datahall.fabric.topology.cuts import width
 from datahall.fabric.topology.graph import Fabric
 from datahall.scenario.sections.fabric import FabricDesign
@@ -19,14 +20,20 @@ from datahall.scheduling.loop.state import Floats, Ints
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns over nodes, which are scale-up domains: a job of no more chips lies on one."""
+    """Columns over nodes, or over scale-up domains of several nodes: a job of no more chips lies on one."""
 
     name: str
     chips: Ints  # of each node
     leaf: Ints
     pod: Ints
     ratios: Floats  # how much narrower than a port the network is: inside a leaf, across leaves, across pods
+    num_hosts: int = 1  # in each of them: 18 trays in an NVL72
     fabric: Fabric | None = None  # None: as the chip is sold, with full bisection
+
+    @property
+    def unit(self) -> str:
+        """What its nodes are called: domains, where several hosts are one."""
+        return "node" if self.num_hosts == 1 else "domain"
 
     @property
     def num_nodes(self) -> int:
@@ -67,18 +74,25 @@ def machine_from(asked: FabricDesign, catalog: Catalog, *, num_chips: int) -> Ma
     if asked.topology:
         return _on_fabric(design_for(asked, catalog, num_chips=num_chips, least_domains=1))
     chip = usual_chip(asked, catalog)
-    size = asked.domain or chip.num_scale_up_domain
+    size, host = node_chips(asked, catalog), usual_server(catalog, chip).num_host_chips
     count = chips_of(asked, catalog, num_chips)
     if count < size:
         size = count
     if count % size:
         near = " or ".join(option("chips", one) for one in (count // size * size, (count // size + 1) * size))
         raise ScenarioError(
-            f"{count:,} chips are no whole number of nodes of {size}",
+            f"{count:,} chips are no whole number of {'nodes' if size <= host else 'domains'} of {size}",
             field="chips",
             hint=f"{near}, or another {option('domain')}",
         )
-    return plain_machine(count // size, size, name=f"{chip.title}, full bisection")
+    plain = plain_machine(count // size, size, name=f"{chip.title}, full bisection")
+    return msgspec.structs.replace(plain, num_hosts=max(1, size // host))
+
+
+def node_chips(asked: FabricDesign, catalog: Catalog) -> int:
+    """Chips that a job has together, where no network is named: of a scale-up domain, or of a host of several."""
+    chip = usual_chip(asked, catalog)
+    return asked.domain or max(chip.num_scale_up_domain, usual_server(catalog, chip).num_host_chips)
 
 
 def _on_fabric(made: Design) -> Machine:
@@ -108,6 +122,7 @@ def _on_fabric(made: Design) -> Machine:
         leaf=numbers[0] if numbers else one,
         pod=numbers[1] if len(numbers) > 1 else one,
         ratios=np.maximum.accumulate(np.array([1.0, *ratios, 1.0, 1.0])[:3]),
+        num_hosts=max(1, made.parts.num_domain // made.parts.server.num_host_chips),
         fabric=fabric,
     )
 

@@ -16,7 +16,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """Of one policy; waits are from submission to the first start."""
 
     num_jobs: int
-    num_done: int
+    num_done: int  # that ran to their end
+    num_cut_off: int  # stopped by their limit before it
     mean_wait_s: float
     median_wait_s: float
     p95_wait_s: float
@@ -39,13 +40,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 def metrics_of(run: Run) -> Metrics:
     """Sum up a run."""
     jobs = run.jobs
-    started, done = run.first_s >= 0, run.end_s >= 0
+    started, done = run.first_s >= 0, run.is_done
     waits = (run.first_s - jobs.submit_s)[started]
-    slow = slowdowns((run.end_s - jobs.submit_s)[done], np.minimum(jobs.run_s, jobs.limit_s)[done])
+    slow = slowdowns((run.end_s - jobs.submit_s)[done], jobs.run_s[done])
     whole_s = run.machine.num_chips * run.span_s
     return Metrics(
         num_jobs=jobs.num,
         num_done=int(done.sum()),
+        num_cut_off=int((jobs.is_cut_off & (run.end_s >= 0)).sum()),
         mean_wait_s=float(waits.mean()) if waits.size else 0.0,
         median_wait_s=float(np.median(waits)) if waits.size else 0.0,
         p95_wait_s=float(np.quantile(waits, 0.95)) if waits.size else 0.0,
@@ -94,15 +96,16 @@ def useful_figure(run: Run) -> Breakdown:
     """The share of all chip time that was useful, with where the rest went."""
     how = f"played under {run.policy}: {run.num_events:,} events, {run.num_failures:,} failures of nodes"
     parts = {
-        "useful work": run.useful_s,
         "lost to failures since the last checkpoint": run.failed_s,
         "lost to preemption since the last checkpoint": run.preempted_s,
+        "lost to limits since the last checkpoint": run.cut_off_s,
         "lost to placement across a narrow network": run.placement_s,
         "lost to beginning again": run.restart_s,
         "idle while a job waited that would fit in number": run.blocked_s,
         "idle otherwise": run.idle_s - run.blocked_s,
         "down": run.down_s,
     }
-    leaves = [simulated(name, value, "s", how) for name, value in parts.items() if value > 0.0]
-    whole = total("time of all chips", leaves or [simulated("useful work", 0.0, "s", how)])
-    return quotient("useful share of the chips' time", leaves[0], whole, "fraction")
+    useful = simulated("useful work", run.useful_s, "s", how)
+    rest = [simulated(name, value, "s", how) for name, value in parts.items() if value > 0.0]
+    whole = total("time of all chips", [useful, *rest])
+    return quotient("useful share of the chips' time", useful, whole, "fraction")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.scenario.words import QUEUE_POLICIES, QueuePolicy
+from datahall.scenario.words import BY_USE, QUEUE_POLICIES, QueuePolicy
 from datahall.scheduling.loop.state import (
     BY_PRIORITY,
     BY_SUBMIT,
@@ -28,6 +28,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     preempts: bool = False
     defragments: bool = False
 
+    @property
+    def stops(self) -> bool:
+        """Whether jobs that may be are stopped or moved for others."""
+        return self.preempts or self.defragments
+
 
 RULES: dict[QueuePolicy, Rules] = {
     "fifo": Rules(title="in order; nobody passes the first", passing=NOBODY),
@@ -48,3 +53,4 @@ RULES: dict[QueuePolicy, Rules] = {
     ),
 }
 assert tuple(RULES) == QUEUE_POLICIES
+assert tuple(name for name, one in RULES.items() if one.order == BY_USAGE) == BY_USE

@@ -72,12 +72,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     restarts: Ints
     attempts: Records
     trace: Trace
-    span_s: float  # from the first submission to the last end
+    over_s: float  # when the last ended
     num_events: int
     num_failures: int
     useful_s: float
     failed_s: float  # lost since the last checkpoint, to failures
     preempted_s: float  # and to those who come first
+    cut_off_s: float  # and to limits that are too short
     placement_s: float  # to lying across more of the network than need be
     restart_s: float  # to beginning again
     idle_s: float  # chips up that nobody had
@@ -87,7 +88,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def allocated_s(self) -> float:
         """Chip-seconds that jobs held."""
-        return self.useful_s + self.failed_s + self.preempted_s + self.placement_s + self.restart_s
+        lost_s = self.failed_s + self.preempted_s + self.cut_off_s + self.placement_s + self.restart_s
+        return self.useful_s + lost_s
+
+    @property
+    def span_s(self) -> float:
+        """From the first submission to the last end."""
+        return self.over_s - self.jobs.first_s
+
+    @property
+    def is_done(self) -> NDArray[np.bool_]:
+        """Which jobs ran to their end."""
+        done: NDArray[np.bool_] = (self.end_s >= 0) & ~self.jobs.is_cut_off
+        return done
 
 
 def simulate_queue(jobs: Jobs, machine: Machine, policy: QueuePolicy, asked: Conditions) -> Run:
@@ -159,7 +172,7 @@ def _state(jobs: Jobs, machine: Machine, policy: QueuePolicy, asked: Conditions)
     return State(
         jobs=table,
         policy=row,
-        counts=_counts(machine, asked),
+        counts=_counts(machine, asked, jobs.first_s),
         nodes=_nodes(machine),
         places=np.zeros(first, np.int64),
         waiting=np.zeros(num + 1, np.int64),
@@ -169,7 +182,7 @@ def _state(jobs: Jobs, machine: Machine, policy: QueuePolicy, asked: Conditions)
         usage=np.zeros(len(jobs.users)),
         held=np.zeros(len(jobs.users)),
         by_chips=np.zeros(total + 2, np.int64),
-        outages=_outages(asked.outages),
+        outages=_outages(asked.outages, jobs.first_s),
         gaps=np.zeros(0),
         picks=np.zeros(0, np.int64),
         row_s=np.zeros(rows),
@@ -188,7 +201,7 @@ def _job_table(jobs: Jobs, machine: Machine) -> tuple[Records, int]:
     columns = {
         "nodes": nodes, "base": jobs.chips // nodes, "extra": jobs.chips % nodes, "chips": jobs.chips,
         "first": np.cumsum(nodes) - nodes, "user": jobs.user, "serving": jobs.serving,
-        "preemptible": jobs.preemptible, "status": TO_COME, "submit_s": jobs.submit_s,
+        "preemptible": jobs.preemptible, "cut_off": jobs.is_cut_off, "status": TO_COME, "submit_s": jobs.submit_s,
         "left_s": np.minimum(jobs.run_s, limit_s), "limit_s": limit_s, "checkpoint_s": jobs.checkpoint_s,
         "network_fraction": jobs.network_fraction, "priority": jobs.priority, "queued_s": jobs.submit_s,
         "first_s": -1.0, "end_s": -1.0, "planned_s": inf, "promised_s": inf, "stretch_ratio": 1.0,
@@ -228,8 +241,9 @@ def _nodes(machine: Machine) -> Nodes:
     )
 
 
-def _counts(machine: Machine, asked: Conditions) -> Records:
+def _counts(machine: Machine, asked: Conditions, first_s: float) -> Records:
     counts = np.zeros(1, COUNTS)
+    counts["now_s"] = first_s
     counts["free"] = counts["up"] = machine.num_chips
     counts["smallest"] = machine.num_chips + 1
     counts["half_life_s"], counts["again_s"] = asked.half_life_s, asked.restart_s
@@ -238,12 +252,14 @@ def _counts(machine: Machine, asked: Conditions) -> Records:
     return counts
 
 
-def _outages(outages: Sequence[Outage]) -> Records:
+def _outages(outages: Sequence[Outage], first_s: float) -> Records:
+    """Nodes that go and come back; what is out before the first job is there is so from then on, if it still is."""
     changes = [
         (node, change, at_s)
         for one in outages
+        if one.start_s + one.duration_s > first_s
         for node in one.nodes
-        for change, at_s in ((1, one.start_s), (-1, one.start_s + one.duration_s))
+        for change, at_s in ((1, max(first_s, one.start_s)), (-1, one.start_s + one.duration_s))
         if at_s < inf
     ]
     changes.sort(key=lambda row: row[2])
@@ -259,7 +275,8 @@ def _more(s: State, why: int, asked: Conditions) -> State:
     gaps = luck.standard_exponential(LUCK)
     picks = luck.integers(0, s.nodes.free.size, LUCK)
     if not drawn:
-        counts["failure_s"], counts["luck"] = gaps[0] * counts["mttf_s"] / s.nodes.free.size, 1
+        first_s = counts["now_s"] + gaps[0] * counts["mttf_s"] / s.nodes.free.size
+        counts["failure_s"], counts["luck"] = first_s, 1
     return s._replace(gaps=np.concatenate([s.gaps, gaps]), picks=np.concatenate([s.picks, picks]))
 
 
@@ -281,12 +298,13 @@ def _run(jobs: Jobs, whole: Ints, machine: Machine, policy: QueuePolicy, s: Stat
     sums = {
         name: float(counts[name])
         for name in (
-            "useful_s", "failed_s", "preempted_s", "placement_s", "restart_s", "idle_s", "blocked_s", "down_s"
+            "useful_s", "failed_s", "preempted_s", "cut_off_s", "placement_s", "restart_s", "idle_s", "blocked_s",
+            "down_s",
         )
     }  # fmt: skip
     return Run(
         policy=policy, jobs=jobs, machine=machine, first_s=np.where(first_s == inf, -1.0, first_s),
         end_s=np.where(never, -1.0, end_s), promised_s=promised_s, restarts=restarts, attempts=attempts, trace=s.trace,
-        span_s=float(counts["now_s"]), num_events=int(counts["events"]), num_failures=int(counts["failures"]),
+        over_s=float(counts["now_s"]), num_events=int(counts["events"]), num_failures=int(counts["failures"]),
         **sums,
     )  # fmt: skip

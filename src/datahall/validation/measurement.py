@@ -11,9 +11,9 @@ from typing import TypeAlias
 import msgspec
 
 from datahall.errors import DocumentError, Problem, nearest
-from datahall.validation.scorecard import Fitted, Prediction, Unsupported
+from datahall.validation.scorecard import Fitted, Prediction, Replayed, Unsupported
 
-Outcome: TypeAlias = Prediction | Fitted | Unsupported
+Outcome: TypeAlias = Prediction | Fitted | Replayed | Unsupported
 LARGEST = 1e12  # no size, count or time of a kernel is larger, or smaller than one over it
 
 
@@ -85,7 +85,11 @@ class Format(msgspec.Struct, frozen=True):
 
 def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
     """Read a CSV file, or a dump of Slurm's accounting; the names of its columns and its rows."""
-    if _is_packed(path) or "|" in _first_line(path):
+    first = _first_line(path)
+    if "\x00" in first and not _is_packed(path):
+        problem = Problem(f"{path}:1", "is no text", "a CSV file, whose first line names its columns")
+        raise DocumentError(str(path), [problem])
+    if "|" in first or _is_packed(path):
         return _dumped(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -98,7 +102,9 @@ def read_rows(path: Path) -> tuple[tuple[str, ...], list[Row]]:
             ]
     except OSError as error:
         raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(path), [Problem(str(path), f"is no UTF-8 text: {error.reason}")]) from error
+    except csv.Error as error:
         raise DocumentError(str(path), [Problem(str(path), f"is not a CSV file: {error}")]) from error
     if not columns:
         raise DocumentError(str(path), [Problem(f"{path}:1", "is empty", "the first line names the columns")])

@@ -49,6 +49,20 @@ class Fitted(msgspec.Struct, frozen=True):
     metric: str = ""
 
 
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that follows from what the row itself gave us: held against it as a check, and never scored."""
+
+    metric: str
+    where: str
+    measured: float
+    predicted: float  # as it comes out again
+
+    @property
+    def error_percent(self) -> float:
+        """What comes out over what was measured, less 1, in percent."""
+        return (self.predicted / self.measured - 1.0) * 100.0
+
+
 class Unsupported(msgspec.Struct, frozen=True):
     """A row that our models cannot express, and why."""
 
@@ -65,6 +79,14 @@ class Score(msgspec.Struct, frozen=True):
     p90_ape: float
     bias: float  # median signed error
     band_coverage: float  # share of rows inside their P10–P90 band
+
+
+class Check(msgspec.Struct, frozen=True):
+    """Figures of one metric that were played again from what their rows say, in percent."""
+
+    rows: int
+    p90_ape: float
+    worst_ape: float
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -156,6 +178,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
         str, Coverage
     ] = {}  # by source and metric: what bands are worth on rows they were not made of
     as_stated: AsStated | None = None  # where benchmarks are taken to have done more than their sources state
+    checks: dict[str, Check] = {}  # by metric: what was played again, and is no prediction
     notes: tuple[str, ...] = ()  # what a domain says of its figures: what is input, what is predicted
     in_points: tuple[str, ...] = ()  # metrics that are shares, whose errors are in points and not in percent
     clouds: tuple[Cloud, ...] = ()  # every scored row, for a picture; not in JSON
@@ -169,6 +192,11 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     def num_unsupported(self) -> int:
         """Rows that cannot be expressed."""
         return sum(reason.rows for reason in self.unsupported)
+
+    @property
+    def num_replayed(self) -> int:
+        """Figures that were played again as a check."""
+        return sum(check.rows for check in self.checks.values())
 
 
 RIGHT_COVERAGE_PERCENT = 80.0  # of rows that lie in a P10–P90 band, where the band is right
@@ -201,7 +229,7 @@ def score(predictions: Sequence[Prediction]) -> Score:
 
 def scorecard(
     domain: str,
-    outcomes: Iterable[Prediction | Fitted | Unsupported],
+    outcomes: Iterable[Prediction | Fitted | Replayed | Unsupported],
     num_worst: int = 10,
     noise: Mapping[str, Noise] | None = None,
     apart: Mapping[str, Coverage] | None = None,
@@ -214,7 +242,7 @@ def scorecard(
     for one in outcomes:
         if isinstance(one, Unsupported):
             reasons[one.reason] = reasons.get(one.reason, 0) + 1
-    figures = (one.metric for one in outcomes if not isinstance(one, Unsupported))
+    figures = (one.metric for one in outcomes if isinstance(one, (Prediction, Fitted)))
     usual = next(figures, "")  # a format gives a row's main figure first
 
     def named(key: Callable[[Prediction], str]) -> Callable[[Prediction], str]:
@@ -241,11 +269,22 @@ def scorecard(
         worst=tuple(_worst(one) for one in worst),
         noise=dict(noise or {}),
         apart=dict(apart or {}),
+        checks=_checks([one for one in outcomes if isinstance(one, Replayed)]),
         as_stated=_as_stated(judged, named(lambda one: one.source)),
         notes=tuple(notes),
         in_points=tuple(dict.fromkeys(one.metric for one in judged if one.in_points)),
         clouds=tuple(_clouds(judged)),
     )
+
+
+def _checks(replayed: Sequence[Replayed]) -> dict[str, Check]:
+    sizes: dict[str, list[float]] = {}
+    for one in replayed:
+        sizes.setdefault(one.metric, []).append(abs(one.error_percent))
+    return {
+        metric: Check(len(found), float(np.quantile(found, 0.9)), max(found))
+        for metric, found in sizes.items()
+    }
 
 
 def _as_stated(judged: Sequence[Prediction], source: Callable[[Prediction], str]) -> AsStated | None:

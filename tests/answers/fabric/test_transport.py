@@ -1,7 +1,11 @@
 """Transports side by side: the words and tables of the answer."""
 
+import pytest
+from tests.answers.claims import unfounded
+
 import datahall as dh
 from datahall.catalog import Catalog
+from datahall.errors import ScenarioError
 
 FOUR = ["infiniband", "roce", "spectrum-x", "tcp"]
 
@@ -48,3 +52,43 @@ def test_too_many_senders_to_one_chip_time_out(shelf: Catalog) -> None:
 def test_behind_one_switch_nothing_is_hashed_onto_the_same_cable(shelf: Catalog) -> None:
     assert "hashed" not in dh.show_transport(["roce"], chips=64, catalog=shelf).binding
     assert "hashed" in dh.show_transport(["roce"], chips=1024, catalog=shelf).binding
+
+
+def test_a_flow_of_tcp_has_no_more_than_the_core_that_receives_it(shelf: Catalog) -> None:
+    """42 Gb/s a core are 10.5 % of a port of 400 Gb/s, alone and when all send; ten flows fill it."""
+    one = dh.show_transport(["tcp", "roce"], chips=64, size="1TB", catalog=shelf)
+    for name in ("alone", "all_send_mean", "all_send_slowest"):
+        assert one.results[f"tcp_{name}_fraction"] == pytest.approx(42 / 400)
+    assert one.results["tcp_message_s"] == pytest.approx(
+        1e12 / (one.results["tcp_slowest_bytes_per_s"]), rel=1e-4
+    )  # type: ignore[operator]
+    assert one.headline.endswith("roce leaves the slowest 95.7 % of its port of 50 GB/s (tcp 10.5 %).")
+    assert "Cores bind tcp: one flow is received by one, which takes 5.25 GB/s" in one.binding
+    assert any("--paths 10" in command for command in one.next_commands)
+    assert unfounded(one) == []
+    alone = dh.show_transport(["tcp"], chips=64, catalog=shelf)
+    assert "headers" not in alone.binding
+    assert unfounded(alone) == []
+    ten = dh.show_transport(["tcp"], chips=64, paths=10, catalog=shelf)
+    assert ten.results["tcp_alone_fraction"] == pytest.approx(8948 / 9038)
+    assert "Cores bind" not in ten.binding
+    assert dh.show_transport(["tcp"], chips=64, paths=4, catalog=shelf).results[
+        "tcp_alone_fraction"
+    ] == pytest.approx(4 * 42 / 400)
+
+
+def test_hashing_does_not_bind_what_cores_bind_more(shelf: Catalog) -> None:
+    binding = dh.show_transport(["tcp", "roce"], chips=1024, catalog=shelf).binding
+    assert "hashed onto the same cable bind roce:" in binding
+    assert "Cores bind tcp" in binding
+
+
+def test_a_fabric_that_was_built_has_the_chips_that_it_has(shelf: Catalog) -> None:
+    for ask in (
+        lambda chips: dh.show_transport(["roce"], on="meta-24k-roce", chips=chips, catalog=shelf),
+        lambda chips: dh.show_blast_radius(on="meta-24k-roce", chips=chips, catalog=shelf),
+    ):
+        with pytest.raises(ScenarioError, match="meta-24k-roce has 24,576 chips, not 100") as caught:
+            ask(100)
+        assert "leave chips out" in str(caught.value)
+    assert dh.show_blast_radius(on="meta-24k-roce", chips=24576, catalog=shelf).verdict == "yes"

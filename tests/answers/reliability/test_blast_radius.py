@@ -27,6 +27,9 @@ def racks() -> Answer:
         {"on": "fat-tree", "chips": 128, "chip": "trainium2"},
         {"on": "full-mesh", "chips": 8},
         {"on": "hgx", "chips": 64, "failures_like": "tpu-v4"},
+        {"on": "mesh", "chips": 9216},
+        {"on": "rail-only", "chips": 64, "failure_rate": 1e-6},
+        {"on": "hgx", "chips": 1024, "shock_rate": 0.1, "shock_nodes": 8},
     ],
 )
 def test_what_it_says_follows_from_what_is_under_it(said: dict[str, object]) -> None:
@@ -71,6 +74,24 @@ def test_rates_that_are_asked_for_are_used() -> None:
     assert any(one.origin == "input" and "failures of a node" in one.name for _, one in stated.walk())
 
 
+def test_a_stated_rate_is_of_nodes_and_says_so() -> None:
+    answer = dh.show_blast_radius(on="rail-only", chips=64, failure_rate=1e-6)
+    assert "the cable of a NIC the most of them" in answer.headline
+    assert "slows 8 chips" in answer.headline, "it takes none"
+    said = "cables and switches fail as often as was counted"
+    assert said in " ".join(answer.notes)
+    assert said not in " ".join(dh.show_blast_radius(on="rail-only", chips=64).notes)
+
+
+def test_a_mesh_that_any_failure_stops_is_answered_with_the_reason() -> None:
+    answer = dh.show_blast_radius(on="mesh", chips=9216)
+    assert 0.9 < number(answer, "lost_fraction") < 1.0
+    assert "stops all of them until the repair" in " ".join(answer.notes)
+    assert "count once" in answer.tables[0].note
+    for other in ({"on": "tpu-v4-pod"}, {"on": "hgx", "chips": 1024}, {"on": "mesh", "chips": 4}):
+        assert "stops all" not in " ".join(dh.show_blast_radius(**other).notes)
+
+
 def test_more_of_the_time_takes_more_spares() -> None:
     few, many = (
         dh.show_blast_radius(on="hgx", chips=16_384, spares_enough=share) for share in ("90 %", "99.9 %")
@@ -105,6 +126,8 @@ def test_what_cannot_be_asked_is_refused_with_a_way_out(said: dict[str, object],
 
 
 def test_a_cluster_that_breaks_faster_than_it_is_repaired_is_a_no() -> None:
-    with pytest.raises(InfeasibleError, match="not repaired as fast") as caught:
+    with pytest.raises(
+        InfeasibleError, match="a node fails 10 times a day and is not repaired as fast"
+    ) as caught:
         dh.show_blast_radius(on="hgx", chips=64, failure_rate=10)
     assert caught.value.exit_code == 1

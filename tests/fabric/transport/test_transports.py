@@ -12,12 +12,13 @@ from datahall.catalog.entries.transport import Transport
 from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
+from datahall.fabric.routing.paths import route
 from datahall.fabric.transport.compare import behaviours, ladder
 from datahall.fabric.transport.host import cores, memory_bytes_per_s
 from datahall.fabric.transport.incast import incast, most_senders
 from datahall.fabric.transport.load import under_load
 from datahall.fabric.transport.message import kept_fraction, one_way
-from datahall.fabric.transport.path import Path, usual_path
+from datahall.fabric.transport.path import Path, pairs, usual_path
 from datahall.fabric.transport.storm import storm
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
@@ -76,6 +77,18 @@ def test_hosts_of_tcp_work_and_those_of_rdma_do_not(shelf: Catalog) -> None:
         assert cores(shelf.transport(name), path) == memory_bytes_per_s(shelf.transport(name), path) == 0
 
 
+def test_a_usual_path_is_the_median_and_not_the_longest(shelf: Catalog) -> None:
+    """Some rails meet only two tiers up: half of the pairs are no further than the median, and some are."""
+    fabric = made(shelf, "rail-optimised", 512)
+    source, target = pairs(fabric.fabric, drawn())
+    paths = route(fabric.fabric, source, target)
+    far_s = np.bincount(paths.owners(), fabric.fabric.link_latency_s[paths.links], source.size)
+    usual_s = usual_path(fabric, drawn()).latency_s
+    assert far_s.min() < usual_s < far_s.max()
+    assert (far_s < usual_s * (1 - 1e-9)).mean() <= 0.5
+    assert (far_s > usual_s * (1 + 1e-9)).mean() <= 0.5
+
+
 def test_hashing_leaves_two_fifths_of_a_fat_tree_of_three_tiers(shelf: Catalog) -> None:
     """The mean and the slowest of a random permutation of 8,192 hosts, as a solver of its own found them."""
     fabric = made(shelf, "fat-tree", 8192, tiers=3)
@@ -130,11 +143,10 @@ def test_behind_one_switch_a_storm_holds_whoever_sends_to_the_stuck_chip(shelf: 
     assert storm(fabric, shelf.transport("tcp"), drawn()).held_fraction < found.held_fraction < 1.0
 
 
-def test_senders_to_one_chip_share_its_port(shelf: Catalog) -> None:
+def test_senders_to_one_chip_slow_bystanders_where_they_are_held_back(shelf: Catalog) -> None:
     fabric = made(shelf, "fat-tree", 256)
     path = usual_path(fabric, drawn())
     found = incast(fabric.fabric, shelf.transport("roce"), path, 32, 80e6, drawn())
-    assert found.sender_bytes_per_s == path.port_bytes_per_s / 32
     assert 0.5 < found.bystander_fraction < 1.0
     assert math.isinf(found.most_senders)
     assert incast(fabric.fabric, shelf.transport("tcp"), path, 32, 80e6, drawn()).bystander_fraction == 1.0

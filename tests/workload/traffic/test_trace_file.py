@@ -129,6 +129,7 @@ HEAD = "arrival,prompt_tokens,output_tokens\n"
         (HEAD + "4,5,5\n\n2,7,1\n3,7,1\n", r"trace.csv:4: earlier than the row before it \(1 such rows\).*sort"),
         (HEAD + "0,5,5\n1,7\n2,7,1\n", r"trace.csv:3: 2 values under 3 columns"),
         (HEAD + "0,5,5\n1,7", r"trace.csv:3: 2 values under 3 columns; the file seems cut off"),
+        (HEAD + '0,5,5\n1,"7,5\n2,7,1\n3,7,1\n', r"trace.csv:3: not CSV"),
         (HEAD + '0,5,"' + "5" * 200_000, r"trace.csv:\d+: not CSV"),
         (AZURE + ",1,1\n", r"trace.csv:5: TIMESTAMP is missing"),
         (AZURE + "2023-11-16 18:17:05+02:00,1,1\n", r"trace.csv:5: TIMESTAMP is '2023-11-16 18:17:05\+02:00'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Point, Series
+from datahall.answers.datapath.idle import idle_memory
 from datahall.answers.datapath.tables import (
     by_storage,
     checkpoint_table,
@@ -18,6 +19,7 @@ from datahall.datapath.asked import Asked, asked_of
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
+from datahall.planner.training.laid import laid_job
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -25,7 +27,7 @@ from datahall.units import fmt
 
 def show_datapath(scenario: Scenario) -> Answer:
     """What each storage delivers of what chips need; exit code 1 where none keeps them at work."""
-    asked = asked_of(scenario)
+    asked = asked_of(scenario, laid_job)
     rows = judged(asked)
     chosen = best(rows)
     figure = utilisation_figure(asked, chosen.store, chosen.supply)
@@ -45,7 +47,7 @@ def show_datapath(scenario: Scenario) -> Answer:
         ),
         figure=figure,
         charts=(_chart(asked, rows, chosen),),
-        notes=_notes(asked, chosen),
+        notes=(*_notes(asked, chosen), *idle_memory(scenario, rows)),
         next_commands=_next(scenario, cheapest(rows) or chosen),
     )
 
@@ -155,6 +157,12 @@ def _notes(asked: Asked, chosen: Verdict) -> tuple[str, ...]:
         f"read as {job.format}, {'in random order' if job.shuffle == 'random' else 'one after the other'}, by "
         f"{counted(job.num_readers, 'reader')} for each chip and {counted(job.num_prefetch, 'batch')} ahead",
     ]
+    if asked.training is not None:
+        rate = fmt(asked.training.tokens_per_s, "tokens_per_s", 3)
+        lines.append(
+            f"it trains on {rate} at {fmt(asked.training.mfu_fraction, 'fraction', 3)} MFU, laid out as "
+            f"{asked.training.layout.words}, the fastest"
+        )
     if asked.model is not None:
         lines.append(
             f"text is {fmt(chosen.supply.needed_bytes_per_s, 'bytes_per_s', 3)} for all chips; checkpoints write "

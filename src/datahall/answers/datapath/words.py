@@ -19,6 +19,8 @@ BINDS = {
 
 def of_storage(store: Store) -> str:
     """A store in a sentence: so many units of what, and where."""
+    if store.storage.is_memory:
+        return f"{store.storage.name} (memory of each host)"
     number = counted(store.num_units, store.storage.unit)
     where = f"{number}, shared" if store.storage.is_shared else f"{number} in each host"
     return f"{store.storage.name} ({where})"

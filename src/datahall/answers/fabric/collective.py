@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from datahall.answer import Answer, Axis, Cell, LineChart, Mark, Series
@@ -33,7 +31,7 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.words import LEVEL_OF, Collective
+from datahall.scenario.words import LEVEL_OF
 from datahall.units import fmt
 
 LINKS_OF_A_TORUS: dict[str | None, str] = {
@@ -46,7 +44,7 @@ LINKS_OF_A_TORUS: dict[str | None, str] = {
 def show_collective(scenario: Scenario) -> Answer:
     """Time, bandwidths and algorithm of a collective; experts and their companions size an MoE all-to-all."""
     call, wiring = scenario.one(CollectiveCall), wiring_of(scenario)
-    kind = cast(Collective, call.collective)
+    kind = call.collective
     moe = dispatch_of(call, kind, wiring.design.chips or 0)
     cluster = cluster_from(
         wiring.design,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import ceil, isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Series, Table, keyed
 from datahall.answers.fabric.idle import idle_paths
@@ -48,7 +48,7 @@ def show_transport(scenario: Scenario) -> Answer:
             *idle_paths(scenario, hashed=any(one.is_hashed for one in found)),
         ),
         sources=tuple(dict.fromkeys(fact.source for one in found for fact in one.transport.facts.values())),
-        next_commands=_next(scenario, made),
+        next_commands=_next(scenario, made, found),
     )
 
 
@@ -68,10 +68,13 @@ def _headline(made: Design, found: tuple[Behaviour, ...]) -> str:
 
 
 def _binding(found: tuple[Behaviour, ...], rungs: tuple[Ladder, ...]) -> str:
-    hashed = [one.transport.name for one in found if one.is_hashed]
+    hashed = [
+        one.transport.name
+        for one in found
+        if one.is_hashed and one.kept.slowest_fraction < one.kept_alone_fraction
+    ]
     most = max((rung for rung in rungs if rung.is_hashed), key=lambda rung: rung.num_paths)
     spray = next(rung for rung in rungs if rung.is_sprayed)
-    cores = [one for one in found if one.num_cores]
     words = []
     single = next(rung for rung in rungs if rung.is_hashed)
     if hashed and single.kept.slowest_fraction < spray.kept.slowest_fraction:
@@ -81,16 +84,27 @@ def _binding(found: tuple[Behaviour, ...], rungs: tuple[Ladder, ...]) -> str:
             f"{fmt(most.kept.slowest_fraction, 'fraction', 3)}, with another path for each packet "
             f"{fmt(spray.kept.slowest_fraction, 'fraction', 3)}, before headers."
         )
-    else:
+    elif not all(one.is_core_bound for one in found):
         words.append(
             f"Routing leaves the slowest {fmt(spray.kept.slowest_fraction, 'fraction', 3)} of its port; headers and "
             "finding the rate take the rest."
         )
-    words += [
-        f"To receive a full port, {one.transport.name} needs {fmt(one.num_cores, 'count', 3)} cores."
-        for one in cores
-    ]
+    words += [_of_cores(one) for one in found if one.num_cores]
     return " ".join(words)
+
+
+def _of_cores(one: Behaviour) -> str:
+    """What cores of a host let through, and how many a full port takes."""
+    name, needed = one.transport.name, fmt(one.num_cores, "count", 3)
+    if not one.is_core_bound:
+        return f"To receive a full port, {name} needs {needed} cores."
+    taken = fmt(one.cores_bytes_per_s, "bytes_per_s", 3)
+    flows = (
+        f"one flow is received by one, which takes {taken}"
+        if one.num_flows == 1
+        else f"{one.num_flows:,} flows are received by one each, which together take {taken}"
+    )
+    return f"Cores bind {name}: {flows}; a full port needs {needed} of them and as many flows."
 
 
 def _results(found: tuple[Behaviour, ...]) -> dict[str, Cell]:
@@ -218,10 +232,15 @@ def _notes(found: tuple[Behaviour, ...], asked: Transports) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _next(scenario: Scenario, made: Design) -> tuple[str, ...]:
+def _next(scenario: Scenario, made: Design, found: tuple[Behaviour, ...]) -> tuple[str, ...]:
     job = {"collective": "all-to-all", "size": "64MB"}
     return (
         explained(follow(scenario)),
+        *(
+            [follow(scenario, changes={"paths": ceil(max(one.num_cores for one in found))})]
+            if any(one.is_core_bound for one in found)
+            else []
+        ),
         follow(scenario, "show fabric", {"topologies": [made.topology], "chips": made.counts.num_hosts}),
         follow(scenario, "simulate fabric", {"chips": made.counts.num_hosts}, tables={"job": [job]}),
     )

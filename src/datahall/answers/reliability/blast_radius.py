@@ -26,6 +26,7 @@ from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import fmt, short
 
 OTHER_PRESETS = ("rsc-1", "llama-3")  # to ask the same with
+SEEN = 0.01  # of a row: what overlaps less is not spoken of
 
 
 def show_blast_radius(scenario: Scenario) -> Answer:
@@ -52,10 +53,16 @@ def _headline(found: Assessed) -> str:
     return (
         f"Failures take {fmt(found.lost_fraction, 'fraction')} of {made.counts.num_hosts:,} × {made.parts.chip.title}, "
         f"{short(found.lost.value)} chip-hours a month, and the {worst.name} the most of them, "
-        f"{short(worst.lost.value)}: {_times(worst)} a year one fails and takes "
-        f"{counted(worst.num_lost, 'chip')} for {fmt(worst.out.value, 's', 3)}. "
+        f"{short(worst.lost.value)}: {_times(worst)} a year one fails and {_does(worst)} for "
+        f"{fmt(worst.out.value, 's', 3)}. "
         f"A job on every chip meets a failure every {fmt(found.mttf_s, 's', 3)}."
     )
+
+
+def _does(part: Part) -> str:
+    if part.num_lost or not part.num_slowed:
+        return f"takes {counted(part.num_lost, 'chip')}"
+    return f"slows {counted(part.num_slowed, 'chip')}"
 
 
 def _times(part: Part) -> str:
@@ -117,13 +124,17 @@ def _parts(found: Assessed) -> Table:
 
 
 def _around(found: Assessed) -> str:
+    lines = []
+    if found.overlap_fraction > SEEN:
+        twice = fmt(found.overlap_fraction, "fraction", 2)
+        lines.append(f"chip-hours that two outages take count once, which takes {twice} off each row")
     ways = dict.fromkeys(part.reroute_s for part in found.parts if part.reroute_s)
-    if not ways:
-        return ""
-    times = " or ".join(fmt(way, "s") for way in ways)
-    return (
-        f"around parts that only slow chips traffic finds its way in {times}; slowed until they are repaired"
-    )
+    if ways:
+        times = " or ".join(fmt(way, "s") for way in ways)
+        lines.append(
+            f"around parts that only slow chips traffic finds its way in {times}; slowed until they are repaired"
+        )
+    return "; ".join(lines)
 
 
 def _spares(found: Assessed, rates: FailureRates) -> Table:
@@ -196,6 +207,15 @@ def _notes(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
         f"{fmt(process.lemon_fraction, 'fraction')} of nodes fail {short(process.lemon_ratio)} times as often as "
         f"others, which makes {theirs} of failures theirs: find them and leave them out"
     )
+    if found.is_stated and found.has_counted_parts:
+        lines.append(
+            "the rate that was stated is of nodes; cables and switches fail as often as was counted of them"
+        )
+    if found.stops_all:
+        lines.append(
+            "chips are wired to their neighbours alone: a hole that nothing closes stops all of them until the repair, "
+            "where optical circuit switches put another cube in its place"
+        )
     if any(part.num_slowed for part in found.parts):
         lines.append(
             "slowed chips count by the bandwidth they lack; a synchronous job waits for the slowest of them"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from datahall.answer import Column, Quantity, Table
 from datahall.reliability.corruption import ways_to_notice
 from datahall.reliability.elastic import ways_to_shrink
@@ -41,7 +43,7 @@ def _shrinking(asked: Recovering, run: Run) -> Table:
 
 def _noticing(asked: Recovering, run: Run) -> Table:
     ways = ways_to_notice(
-        run.process,
+        msgspec.structs.replace(run.process, causes=run.causes),
         run.job.step_s,
         every_steps=asked.sdc_every,
         interval_s=run.plan.last.interval_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from datahall.answers.run.simulation_tables import LOSS_WORDS
+from datahall.answers.run.simulation_tables import loss_word
 from datahall.counted import counted
 from datahall.planner.training.laid import chips_in_time
 from datahall.reliability.reach import ways_to_keep
@@ -80,7 +80,7 @@ def fixed(scenario: Scenario, story: Story, broken: Kept) -> Fixed:
     if reach.best_ettr >= broken.ettr:
         said = f"The best interval keeps {most} in the mean, and nine of ten runs must reach {wanted}."
     if not reach.ways:
-        lost = LOSS_WORDS[story.losses[0].name]
+        lost = loss_word(story, story.losses[0].name)
         return Fixed(
             f"{said} Neither cheaper checkpoints nor shorter restarts would do: most is lost to {lost}.", {}
         )

@@ -10,9 +10,9 @@ from datahall.answers.reliability.tolerance import tolerance_tables
 from datahall.answers.run.idle import idle_in_run
 from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
 from datahall.answers.run.simulation_tables import (
-    LOSS_WORDS,
     cause_table,
     loss_table,
+    loss_word,
     plan_table,
     progress_chart,
     waterfall,
@@ -137,7 +137,7 @@ def _binding(story: Story, fix: Fixed | None) -> str:
         f"{fmt(story.closed.wall_rate_ettr, 'fraction', 3)} by the wall rate."
     )
     return (
-        f"Most is lost to {LOSS_WORDS[first.name]}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
+        f"Most is lost to {loss_word(story, first.name)}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
         f"{fmt(first.time_s.mean, 's', 3)} of each run. {closed}"
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, StackChart, Table
 from datahall.counted import counted
+from datahall.reliability.figure import is_said_whole
 from datahall.reliability.simulation.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 LOSS_WORDS = {
     "blocking_s": "checkpoints",
@@ -23,13 +24,17 @@ LOSS_WORDS = {
     "slow_s": "waiting for the slowest",
     "checks_s": "looking for corruption",
 }
-MOST_CAUSES = 20
+
+
+def loss_word(story: Story, name: str) -> str:
+    """What a loss is called; of a restart that was said whole nobody knows its parts."""
+    return "restarting" if name == "warmup_s" and is_said_whole(story.run) else LOSS_WORDS[name]
 
 
 def loss_table(story: Story) -> Table:
     """Where the time of a run goes."""
     rows: list[tuple[Cell, ...]] = [("work that is kept", *story.kept, story.ettr.mean)]
-    rows += [(LOSS_WORDS[one.name], *one.time_s, one.share_fraction) for one in story.losses]
+    rows += [(loss_word(story, one.name), *one.time_s, one.share_fraction) for one in story.losses]
     return Table(
         title="where the time of a run goes",
         columns=(
@@ -47,7 +52,7 @@ def cause_table(story: Story) -> Table:
     """How often each cause interrupts a run."""
     rows = tuple(
         (one.name, one.times.mean, one.times.low, one.times.high, one.share_fraction, one.repaired_fraction)
-        for one in story.causes[:MOST_CAUSES]
+        for one in story.causes
     )
     return Table(
         title="interruptions of a run by cause",
@@ -75,7 +80,9 @@ def _spares(story: Story) -> str:
         return (
             f"Nine of ten runs have at most {counted(story.num_spares, 'node')} in repair at once; {enough}."
         )
-    return f"With {counted(there, 'spare')} a run waits {story.num_waits.mean:,.1f} times for a repair; {enough}."
+    times = story.num_waits.mean
+    waits = f"waits {short(times, 2)} times" if times else "never waits"
+    return f"With {counted(there, 'spare')} a run {waits} for a repair; {enough}."
 
 
 def plan_table(story: Story) -> Table:
@@ -86,7 +93,7 @@ def plan_table(story: Story) -> Table:
             one.interval_s,
             one.tier.blocking_s,
             one.tier.drain_s,
-            one.tier.load_s,
+            None if is_said_whole(story.run) else one.tier.load_s,
             one.share_fraction,
         )
         for one in story.run.plan.cadences
@@ -107,7 +114,7 @@ def plan_table(story: Story) -> Table:
 
 def waterfall(story: Story) -> StackChart:
     """What each loss takes of a run, most first, beside all of them."""
-    names = tuple(LOSS_WORDS[one.name] for one in story.losses)
+    names = tuple(loss_word(story, one.name) for one in story.losses)
     means = tuple(one.time_s.mean for one in story.losses)
     rows = ("all that is lost", *names)
     parts = {

@@ -15,12 +15,14 @@ from datahall.answers.scheduling.cluster_tables import (
     user_table,
     waste_table,
 )
+from datahall.answers.scheduling.idle import idle_in_queue
 from datahall.counted import counted, with_article
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.words import QUEUE_POLICIES
 from datahall.scheduling.asked import question_of
 from datahall.scheduling.comparison import Comparison, compare
 from datahall.scheduling.curves import trace_of
+from datahall.scheduling.files.queue_file import QueueFile
 from datahall.scheduling.metrics import Metrics, useful_figure
 from datahall.scheduling.policies import RULES
 from datahall.units import fmt
@@ -66,11 +68,7 @@ def _headline(found: Comparison) -> str:
     best, run = found.metrics[found.best], found.runs[found.best]
     on = f"{found.question.machine.num_chips:,} chips"
     if best.num_done < best.num_jobs:
-        left = counted(found.num_never_done, "job")
-        return (
-            f"No: {left} of {best.num_jobs:,} on {on} never end under {run.policy}: too few nodes are left for them, "
-            "or work is lost faster than it is done."
-        )
+        return f"No: under {run.policy} {_unfinished(found)}."
     wait = "waits" if best.num_jobs == 1 else "wait"
     waits = f"{counted(best.num_jobs, 'job')} on {on} {wait} {fmt(best.mean_wait_s, 's', 3)} on average"
     used = (
@@ -81,15 +79,39 @@ def _headline(found: Comparison) -> str:
         return f"Under {run.policy} {waits}; {used}."
     alike = found.as_good
     if len(alike) == len(found.runs):
-        return f"All {len(found.runs)} policies are alike: {waits}; {used}."
+        all_of = "Both" if len(found.runs) == 2 else f"All {len(found.runs)}"
+        return f"{all_of} policies are alike: {waits}; {used}."
     names = " and ".join((", ".join(alike[:-1]), alike[-1])) if len(alike) > 1 else alike[0]
     worst, other = found.metrics[found.worst], found.runs[found.worst].policy
     ahead = f"{names} {'are' if len(alike) > 1 else 'is'} best"
     return f"{ahead}: {waits} (under {other} {fmt(worst.mean_wait_s, 's', 3)}); {used}."
 
 
+def _unfinished(found: Comparison) -> str:
+    """Why jobs do not come to their end."""
+    never, cut_off = found.num_never_done, found.metrics[found.best].num_cut_off
+    of = f"of {counted(found.question.jobs.num, 'job')} on {found.question.machine.num_chips:,} chips"
+    words = []
+    if cut_off:
+        words.append(
+            f"{cut_off:,} {of} {'is' if cut_off == 1 else 'are'} cut off by a limit that is too short"
+        )
+    if never:
+        words.append(
+            f"{never:,} {'' if words else f'{of} '}never {'ends' if never == 1 else 'end'}: too few nodes are left, or "
+            "work is lost faster than it is done"
+        )
+    return "; ".join(words)
+
+
 def _binding(found: Comparison) -> str:
     run, best = found.runs[found.best], found.metrics[found.best]
+    jobs, job = found.question.jobs, found.longest_cut_off
+    if job is not None:
+        return (
+            f'Limits bind: "{jobs.names[job]}" has {fmt(float(jobs.run_s[job]), "s", 3)} of work and a limit of '
+            f"{fmt(float(jobs.limit_s[job]), 's', 3)}; what it did since its last checkpoint is lost."
+        )
     if best.mean_wait_s == 0.0:
         return "Nothing binds: every job starts when it is submitted."
     if best.blocked_fraction > LITTLE:
@@ -106,6 +128,7 @@ def _results(found: Comparison) -> dict[str, Cell]:
         "num_jobs": found.question.jobs.num,
         "num_done": found.metrics[found.best].num_done,
         "num_never_done": found.num_never_done,
+        "num_cut_off": found.metrics[found.best].num_cut_off,
         "num_chips": found.question.machine.num_chips,
         "num_policies": len(found.runs),
         "load_fraction": found.load_fraction,
@@ -138,11 +161,15 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
     machine, file = found.question.machine, found.question.file
     lines = [f"{run.policy}: {RULES[run.policy].title}" for run in found.runs]
     lines.append(
-        f"{with_article(machine.name)}: {counted(machine.num_nodes, 'node')} of {machine.node_chips} chips, "
+        f"{with_article(machine.name)}: {counted(machine.num_nodes, machine.unit)} of {machine.node_chips} chips, "
         f"{_under(machine.num_leaves)}"
     )
+    if machine.num_hosts > 1:
+        lines.append(f"a domain is {machine.num_hosts} nodes, and is down while any of them is")
     if file is not None:
         lines.append(f"{file.path} is read as {file.title}")
+        if file.left_out:
+            lines.append(_left_out(file))
         lines += file.notes
         if not scenario.given("chips"):
             lines.append(
@@ -154,9 +181,15 @@ def _notes(scenario: Scenario, found: Comparison) -> tuple[str, ...]:
         )
     if found.runs[found.best].num_failures:
         lines.append(
-            f"{counted(found.runs[found.best].num_failures, 'failure')} of nodes; stopped jobs wait again"
+            f"{counted(found.runs[found.best].num_failures, 'failure')} of {machine.unit}s; stopped jobs wait again"
         )
-    return tuple(lines)
+    return (*lines, *idle_in_queue(scenario, found))
+
+
+def _left_out(file: QueueFile) -> str:
+    are = "is" if file.num_left_out == 1 else "are"
+    why = ", ".join(f"{one.reason} ({one.rows:,})" for one in file.left_out)
+    return f"{counted(file.num_left_out, 'row')} of the file {are} left out: {why}"
 
 
 def _under(num_leaves: int) -> str:

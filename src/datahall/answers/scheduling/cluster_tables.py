@@ -160,10 +160,10 @@ def charts(found: Comparison) -> tuple[Chart, ...]:
 def _gantt(run: Run, drawn: list[Piece]) -> GanttChart:
     machine, nodes = run.machine, run.machine.num_nodes
     rows = min(nodes, MOST_ROWS)
-    some = f"the first {rows} of {nodes:,} nodes" if rows < nodes else "the nodes"
+    some = f"the first {rows} of {nodes:,} {machine.unit}s" if rows < nodes else f"the {machine.unit}s"
     return GanttChart(
         title=f"jobs on {some} under {run.policy}",
-        rows=tuple(f"node {node}" for node in range(rows)),
+        rows=tuple(f"{machine.unit} {node}" for node in range(rows)),
         bars=tuple(
             Bar(
                 piece.node,
@@ -176,5 +176,5 @@ def _gantt(run: Run, drawn: list[Piece]) -> GanttChart:
             for piece in drawn
         ),
         end=max(piece.end_s for piece in drawn),
-        note="A bar is as tall as the share of a node's chips that the job has.",
+        note=f"A bar is as tall as the share of a {machine.unit}'s chips that the job has.",
     )

@@ -90,8 +90,8 @@ def _power(power: ServicePower) -> tuple[Row, ...]:
         (
             "power to be provisioned",
             Quantity(power.provisioned.value, "w"),
-            f"nameplates of {counted(machines.num_servers, machines.server.form)}, network and storage, "
-            f"PUE {short(power.building.pue.value)}",
+            f"nameplates of {counted(machines.num_servers, machines.server.form)}"
+            f"{', network' if machines.network.value else ''} and storage, PUE {short(power.building.pue.value)}",
         ),
         ("power drawn", Quantity(power.drawn.value, "w"), f"at that load, {fmt(power.chip_w, 'w', 3)} for each chip"),
         ("peak", Quantity(power.peak.value, "w"), "with the headroom used up, or at that load"),

@@ -17,7 +17,7 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.sensitivity import sensitivity_charts
-from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes
+from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes, why_lost
 from datahall.cluster.gone import besides
 from datahall.cluster.used import used_by_machine
 from datahall.errors import option
@@ -30,8 +30,7 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.sections.training import TrainingJob
-from datahall.training.layout.asked import layout_inputs, precision_of
+from datahall.training.layout.asked import layout_inputs, said_precision
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
@@ -41,7 +40,7 @@ from datahall.units import fmt
 
 def plan_train(scenario: Scenario) -> Answer:
     """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
-    plan, precision = plan_training(scenario), precision_of(scenario.one(TrainingJob), None)
+    plan, precision = plan_training(scenario), said_precision(scenario)
     return Answer(
         kind="training plan",
         inputs={
@@ -91,7 +90,7 @@ def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
     )
     if plan.deadline_s is None:
-        return f"{what} on {_chips(plan)}: {plan.layout.words}; {batch}; {took}."
+        return f"{what} on {_chips(plan)}: {plan.layout.words}; {batch}; {took}.{_yours(plan)}"
     spare = fmt(plan.spare_s, "s", 3)
     return (
         f"{what} in {fmt(plan.deadline_s, 's', 3)} takes {_chips(plan)}, "
@@ -99,10 +98,28 @@ def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
     )
 
 
+def _yours(plan: TrainingPlan) -> str:
+    """The layout that somebody has, beside the chosen one."""
+    has = plan.present
+    if has is None:
+        return ""
+    yours = f" The layout of {has.file} ({has.execution.layout.words})"
+    if not has.loss.fits:
+        return f"{yours} {why_lost(has.loss)}."
+    return f"{yours} takes {fmt(plan.num_steps * has.execution.step_s, 's', 3)}: {why_lost(has.loss)}."
+
+
 def _batch(scenario: Scenario, plan: TrainingPlan) -> str:
     """The global batch, and why it is that."""
     size = plan.job.global_batch
-    why = "as asked" if scenario.given("global_batch") else "the usual"
+    of_file = plan.present is not None and plan.present.states_batch
+    why = (
+        "as asked"
+        if scenario.given("global_batch")
+        else "as the layout file says"
+        if of_file
+        else "the usual"
+    )
     return f"global batch {size:,}, {why} ({fmt(plan.batch_tokens, 'tokens')})"
 
 
@@ -187,8 +204,22 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
             else {}
         ),
         **operations_results(plan),
+        **_present_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
+    }
+
+
+def _present_results(plan: TrainingPlan) -> dict[str, Cell]:
+    has = plan.present
+    if has is None:
+        return {}
+    return {
+        "present_layout": has.execution.layout.words,
+        "present_step_s": has.execution.step_s,
+        "present_fits": has.memory.fits,
+        "present_headroom_bytes": has.memory.headroom_bytes,
+        "present_slower_fraction": has.loss.slower_fraction if has.memory.fits else None,
     }
 
 
@@ -267,10 +298,24 @@ def _tapered(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
     return {"oversubscription": scenario.form.fields["oversubscription"].kind.write(left) if left else None}
 
 
+def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
+    """What a layout file says of the job, for a question without the file: its layout is not the chosen one."""
+    if plan.present is None:
+        return {}
+    job = plan.job
+    return {
+        "layout": None,
+        "seq": job.seq,
+        "global_batch": job.global_batch,
+        "precision": said_precision(scenario),
+    }
+
+
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The memory and the step of the chosen layout; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
-    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered}
+    of_file = _said_by_file(scenario, plan)
+    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered, **of_file}
     commands = [
         follow(scenario, "show memory", laid_out, tables=failed),
         follow(scenario, "simulate train", laid_out, tables=failed),
@@ -280,7 +325,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         said = {**laid_out, "global_batch": plan.job.global_batch}
         commands.append(follow(scenario, "show power", said, tables=failed))
     if plan.twice_the_chips is not None:
-        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips}))
+        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips, **of_file}))
     elif plan.deadline_s is not None and not plan.hurried:
         commands.append(
             follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **tapered})

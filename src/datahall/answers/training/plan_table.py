@@ -41,10 +41,25 @@ def best_table(plan: TrainingPlan) -> Table:
             Column("free", "bytes"),
             Column("why it lost"),
         ),
-        rows=tuple(row(candidate, why) for candidate, why in ranked),
+        rows=(*(row(candidate, why) for candidate, why in ranked), *_present_row(plan)),
         marked=0,
         note=f"of {len(plan.search.space):,} legal layouts {plan.search.num_fitting:,} fit; one row for each way of "
         f"splitting the model (tp, pp, cp, ep), the best {plan.num_simulated} simulated event by event",
+    )
+
+
+def _present_row(plan: TrainingPlan) -> tuple[tuple[Cell, ...], ...]:
+    """The layout that somebody has."""
+    has = plan.present
+    if has is None:
+        return ()
+    run = has.execution
+    closed_s = run.closed_parts.step_s
+    time_s = plan.num_steps * run.step_s if has.memory.fits else None
+    why = f"yours: {why_lost(has.loss)}"
+    words = run.layout.words
+    return (
+        (words, closed_s, run.step_s, closed_s / run.step_s - 1.0, time_s, has.memory.headroom_bytes, why),
     )
 
 
@@ -157,7 +172,7 @@ def sizes_table(plan: TrainingPlan) -> Table:
         columns=(
             Column("chips", "count"),
             Column("time", "s", key="duration_s"),
-            Column("with interruptions", "s", key="elapsed_s"),
+            Column("elapsed", "s"),
             Column("MFU", "fraction"),
             Column("chip-hours", "count"),
             Column("layout"),

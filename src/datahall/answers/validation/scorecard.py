@@ -66,7 +66,7 @@ def scorecard_answer(card: Scorecard, *next_commands: str) -> Answer:
         binding=_coverage(card),
         verdict="yes" if card.scored else "no",
         results=_results(card),
-        tables=(*tables, *_noise(card), *_regret(card), *_worst(card), *_unsupported(card)),
+        tables=(*tables, *_checks(card), *_noise(card), *_regret(card), *_worst(card), *_unsupported(card)),
         charts=_charts(card),
         notes=(
             *_meaning(card),
@@ -107,10 +107,11 @@ def _apart(card: Scorecard) -> tuple[str, ...]:
     """What the share inside the bands is worth: they are made of rows of the same sources."""
     if not card.apart:
         return ()
-    shares = [one.apart_percent for one in card.apart.values()]
+    shares = sorted({f"{one.apart_percent:.0f}" for one in card.apart.values()}, key=float)
+    held = shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]}"
     return (
-        f"bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
-        f"{min(shares):.0f} to {max(shares):.0f} % of the rows of one (of those with many rows)",
+        "bands are the spread of errors on rows of these sources; made of the other sources alone they hold "
+        f"{held} % of the rows of one (of those with many rows)",
     )
 
 
@@ -153,8 +154,9 @@ def _sign(card: Scorecard, metric: str) -> str:
 
 
 def _coverage(card: Scorecard) -> str:
+    again = f"{card.num_replayed:,} played again as a check, " if card.num_replayed else ""
     counted = (
-        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, "
+        f"{card.rows:,} rows in all, {card.fitted:,} used for fitting, {again}"
         f"{card.num_unsupported:,} that cannot be expressed."
     )
     if not card.scored:
@@ -211,6 +213,21 @@ def _chart(card: Scorecard, metric: str, unit: str) -> ScatterChart:
 
 def _far(one: Worst) -> str:
     return f"{one.error_percent:+.0f} {'points' if one.in_points else '%'}, {one.where}"
+
+
+def _checks(card: Scorecard) -> tuple[Table, ...]:
+    rows = tuple(
+        (metric, one.rows, fraction(one.p90_ape), fraction(one.worst_ape))
+        for metric, one in card.checks.items()
+    )
+    columns = (
+        Column("metric"),
+        COLUMNS[0],
+        COLUMNS[3],
+        Column("furthest", "fraction", "worst_ape_fraction"),
+    )
+    note = "Played again from what the rows themselves say: a check of the model, and no prediction, so not scored."
+    return (Table(title="played again", columns=columns, rows=rows, note=note),) if rows else ()
 
 
 def _noise(card: Scorecard) -> tuple[Table, ...]:

@@ -21,7 +21,7 @@ VERBS = (
             Takes("training", only=JOB),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
-            Takes("failures", without=("spares_enough",)),
+            Takes("failures", without=("spares_enough", "node_age")),
             Takes("checkpoint"),
             Takes("recovery", only=("detect", "reschedule", "warm_up", "restart", "hot_spares")),
         ),

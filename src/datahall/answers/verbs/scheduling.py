@@ -24,7 +24,7 @@ VERBS = (
         means=(
             ("on", "Topology, or a fabric that was built (default: full bisection)."),
             ("chips", "How many chips (default: the most that a trace with starts held at once)."),
-            ("domain", "Chips of a node (default: as the chip is sold)."),
+            ("domain", "Chips of a node, or of a scale-up domain of several (default: as the chip is sold)."),
         ),
         examples=(
             "jobs.toml --policy gang,backfill,topology",

@@ -18,7 +18,7 @@ VERBS = (
             Takes("training"),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("failure", only=("fabric…",)),
-            Takes("layout", only=("offload",)),
+            Takes("layout", only=("layout", "offload")),
         ),
         arguments=("model",),
         required=("model", "tokens"),
@@ -34,6 +34,11 @@ VERBS = (
             ("seq", "Tokens of a sequence (default 8192)."),
             ("precision", "Number format: bf16, fp8, mxfp8, … (default bf16)."),
             (
+                "layout",
+                "The layout you have, to be set beside the best: Megatron-LM arguments, torchtitan TOML or DeepSpeed "
+                "JSON; what it says of sequence, batch and format holds.",
+            ),
+            (
                 "offload",
                 "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
             ),
@@ -42,6 +47,7 @@ VERBS = (
             "llama-3.1-70b --tokens 15T --chips 2048 --chip h200",
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
             "path/to/config.json --tokens 2T --deadline 30d",
+            "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
         ),
         details=MODEL_DETAILS,
     ),

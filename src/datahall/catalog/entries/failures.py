@@ -62,6 +62,7 @@ class FailurePreset(msgspec.Struct, frozen=True, kw_only=True):
     stated_rate_per_node_day: float = nan
     job_rate_per_day: float = 0.0  # of a job whatever its size, beside what its nodes do
     causes_of: str = ""  # whose table of causes stands in for its own
+    is_fleet: bool = False  # of nodes of eight GPUs, counted by their owner: others are predicted by it
     causes: tuple[PublishedCause, ...] = ()
     aliases: tuple[str, ...] = ()
     note: str = ""
@@ -128,6 +129,7 @@ PRESET_FIELDS = (
     Field("rate", "stated_rate_per_node_day", "failures per node and day"),
     Field("job_rate", "job_rate_per_day", "failures of a job per day, beside those of its nodes"),
     Field("causes_of", "causes_of", "whose table of causes stands in", "text"),
+    Field("fleet", "is_fleet", "whether other fleets of nodes of eight GPUs are predicted by it", "flag"),
 )
 
 CAUSE_FIELDS = (

@@ -46,6 +46,15 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Fact] = {}
 
     @property
+    def num_host_chips(self) -> int:
+        """Chips that one operating system drives, and that leave together: a node of eight, a tray of four.
+
+        >>> Server(name="", title="", form="rack", chip="", num_chips=72, num_hosts=18).num_host_chips
+        4
+        """
+        return max(1, self.num_chips // max(1, self.num_hosts))
+
+    @property
     def network_bytes_per_s(self) -> float:
         """Network bandwidth of all NICs, one way."""
         return self.num_nics * self.nic_bytes_per_s

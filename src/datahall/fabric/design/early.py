@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import cast
 
 import msgspec
 
@@ -19,7 +18,6 @@ from datahall.fabric.design.topologies import TABLE, topology_of_parts
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
-from datahall.scenario.words import Collective
 
 
 def check_fabrics(scenario: Scenario) -> None:
@@ -40,7 +38,7 @@ def check_fabrics(scenario: Scenario) -> None:
 def check_collective(scenario: Scenario) -> None:
     """Refuse a collective among nobody knows how many chips, of nobody knows what, or on parts that cannot be wired."""
     asked, call = scenario.one(FabricDesign), scenario.one(CollectiveCall)
-    kind = cast(Collective, call.collective)
+    kind = call.collective
     _check(asked, scenario, usual=call.experts or 0)
     check_dispatch(call, kind, asked.chips or 0)
     check_size(call, kind)
@@ -49,8 +47,8 @@ def check_collective(scenario: Scenario) -> None:
 
 
 def check_laid(scenario: Scenario) -> None:
-    """Refuse a topology without chips, and of one that was built what is not to be chosen."""
-    _check(scenario.one(FabricDesign), scenario)
+    """Refuse a topology without chips, and of one that was built what is not to be chosen: it is laid whole."""
+    _check(scenario.one(FabricDesign), scenario, alone=True)
 
 
 def _check(asked: FabricDesign, scenario: Scenario, *, usual: int = 0, alone: bool = False) -> None:

@@ -14,7 +14,7 @@ from datahall.fabric.flows.simulate import Flows, Rounds
 from datahall.fabric.routing.policies import Rule, Spread, rule_of, spread
 from datahall.fabric.routing.pooling import pools
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
-from datahall.scenario.words import SPLITTING, FlowDetail, Policy
+from datahall.scenario.words import SPLITTING, Collective, FlowDetail, Policy
 
 Level = FlowDetail
 MOST_FLOWS = 6_000_000  # about 4 GB
@@ -47,7 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """What a job was asked as: the collective, the algorithm and its size [B]."""
 
-    collective: str
+    collective: Collective
     algorithm: str
     size_bytes: float
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -26,7 +25,6 @@ from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network
 from datahall.scenario.sections.fabric import Stall as StallSection
 from datahall.scenario.sections.failure import Failure, check_once
-from datahall.scenario.words import Policy, TransportKind
 
 MANY_FLOWS = 50_000  # above it, ends that lie within GRAIN of a flow's own time are taken together
 GRAIN = 0.01
@@ -89,7 +87,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
         wired=fabric,
         net=Net(
             fabric=wired,
-            routing=Routing(cast(Policy, network.routing), network.paths),
+            routing=Routing(network.routing, network.paths),
             transport=transport,
             seed=seed,
             steady=not changes.at_s.size and not stalls,
@@ -108,9 +106,9 @@ def _known_later(
 ) -> tuple[LearnedFabric, ...]:
     """What routing learns of failures while flows are under way."""
     network = scenario.one(Network)
-    transport = cast(TransportKind, network.transport)
+    transport = network.transport
     known = [(failure, hit, reroute_s(failure, transport, scenario.catalog)) for failure, hit in later]
-    return fabrics_known(known, fabric, cast(Policy, network.routing))
+    return fabrics_known(known, fabric, network.routing)
 
 
 def _failing(
@@ -132,7 +130,7 @@ def _failing(
 
 def _transport(network: Network) -> Transport:
     return Transport(
-        kind=cast(TransportKind, network.transport),
+        kind=network.transport,
         virtual_lanes=network.lanes,
         loss_fraction=network.loss_fraction,
         selective_repeat=network.selective_repeat,

@@ -9,7 +9,7 @@ import numpy as np
 from datahall.breakdown import Breakdown, quotient, simulated, total
 from datahall.errors import ScenarioError, option
 from datahall.events import new_trace, perfetto
-from datahall.fabric.collectives.algorithms.bus import COLLECTIVES, bus_factor
+from datahall.fabric.collectives.algorithms.bus import bus_factor
 from datahall.fabric.flows.congestion import buffer_cycle
 from datahall.fabric.flows.outcome import FlowScenario, Outcome
 from datahall.fabric.topology.graph import SCALE_UP_TIER, Fabric, Floats, Ints, Longs
@@ -234,9 +234,8 @@ def _bus(scenario: FlowScenario, index: int, seconds: float | None) -> float | N
     if index >= len(scenario.jobs) or not seconds:
         return None
     job, ask = scenario.jobs[index], scenario.asks[index]
-    collective = next(one for one in COLLECTIVES if one == ask.collective)
     each = (seconds - (job.repeat - 1) * job.pause_s) / job.repeat
-    return float(bus_factor(collective, float(job.hosts.size))) * ask.size_bytes / each
+    return float(bus_factor(ask.collective, float(job.hosts.size))) * ask.size_bytes / each
 
 
 def link_rows(outcome: Outcome, most: int) -> tuple[tuple[LinkRow, ...], int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from datahall.breakdown import Breakdown, product, simulated
+from datahall.breakdown import Breakdown, simulated
 from datahall.catalog import Catalog
 from datahall.catalog.entries.transport import Transport
 from datahall.counted import counted
@@ -18,7 +18,7 @@ from datahall.fabric.transport.host import cores, memory_bytes_per_s
 from datahall.fabric.transport.incast import Incast, incast
 from datahall.fabric.transport.load import MOST_PARTS, PATHS, Kept, under_load
 from datahall.fabric.transport.loss import kept_at_loss, one_loss_s
-from datahall.fabric.transport.message import kept, kept_fraction, one_way, port
+from datahall.fabric.transport.message import kept, kept_fraction, one_way, payload_rate, port
 from datahall.fabric.transport.path import Path, usual_path
 from datahall.fabric.transport.storm import Storm, storm
 from datahall.scenario.sections.transports import Transports
@@ -35,6 +35,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     small: Breakdown  # a message of a few bytes
     message: Breakdown
+    num_flows: int  # that a chip sends to one other, each on a path and a core of its own
     kept_alone_fraction: float  # of a port, when nobody else sends
     kept: Kept  # of a port, when all send
     at_loss_fraction: float  # of that, with the loss that was asked about
@@ -49,6 +50,16 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     def is_hashed(self) -> bool:
         """Whether flows keep to one path, so that some of them collide."""
         return self.transport.routing in SPLITTING
+
+    @property
+    def cores_bytes_per_s(self) -> float:
+        """What the cores that receive its flows take, one each [B/s]."""
+        return self.num_flows * self.transport.core_bytes_per_s
+
+    @property
+    def is_core_bound(self) -> bool:
+        """Whether the cores that receive its flows take less than comes through the port."""
+        return self.num_cores > self.num_flows
 
     @property
     def times_out(self) -> bool:
@@ -89,24 +100,29 @@ def _behaviour(
 ) -> Behaviour:
     fabric, num_paths = made.fabric, asked.paths if one.routing in SPLITTING else 1
     routed = under_load(fabric, one.routing, path.port_bytes_per_s, np.random.default_rng(seed), num_paths)
-    alone = kept_fraction(one)
+    at_most = payload_rate(one, [port(path), kept(one)], num_paths).value / path.port_bytes_per_s
+    through = kept_fraction(one)
+    rate = payload_rate(
+        one,
+        [
+            port(path),
+            kept(one),
+            simulated("left by routing", routed.slowest_fraction, "fraction", _how(one, num_paths)),
+        ],
+        num_paths,
+    )
     return Behaviour(
         transport=one,
         path=path,
         small=one_way(one, path, SMALL_BYTES),
-        message=one_way(one, path, asked.size_bytes),
-        kept_alone_fraction=alone,
-        kept=Kept(alone * routed.mean_fraction, alone * routed.slowest_fraction),
-        at_loss_fraction=kept_at_loss(one, path, asked.loss_fraction),
-        slowest=product(
-            f"{one.title}: the slowest chip when all send",
-            [
-                port(path),
-                kept(one),
-                simulated("left by routing", routed.slowest_fraction, "fraction", _how(one, num_paths)),
-            ],
-            "bytes_per_s",
+        message=one_way(one, path, asked.size_bytes, num_paths),
+        num_flows=num_paths,
+        kept_alone_fraction=at_most,
+        kept=Kept(
+            min(at_most, through * routed.mean_fraction), min(at_most, through * routed.slowest_fraction)
         ),
+        at_loss_fraction=kept_at_loss(one, path, asked.loss_fraction),
+        slowest=rate.named(f"{one.title}: the slowest chip when all send"),
         one_loss_s=one_loss_s(one, path),
         incast=incast(fabric, one, path, asked.senders, buffer_bytes, np.random.default_rng(seed)),
         storm=storm(fabric, one, np.random.default_rng(seed)),
@@ -152,7 +168,7 @@ def time_curves(found: Sequence[Behaviour]) -> tuple[tuple[float, ...], tuple[tu
     """Sizes of a message [B], and for each transport how long such a message takes on an idle network [s]."""
     sizes = tuple(float(size) for size in np.geomspace(8.0, 1e9, 49))
     return sizes, tuple(
-        tuple(one_way(one.transport, one.path, size).value for size in sizes) for one in found
+        tuple(one_way(one.transport, one.path, size, one.num_flows).value for size in sizes) for one in found
     )
 
 

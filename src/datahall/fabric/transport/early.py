@@ -7,7 +7,7 @@ import msgspec
 from datahall.errors import ScenarioError
 from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.early import check_design
+from datahall.fabric.design.early import check_built, check_design
 from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -24,7 +24,9 @@ def network(asked: FabricDesign) -> FabricDesign:
 def check_transports(scenario: Scenario) -> None:
     """Refuse, before anything is laid, chips that scale-up links alone join, and what no design can be made of."""
     asked, catalog = network(scenario.one(FabricDesign)), scenario.catalog
-    if not is_built(asked.topology, catalog) and topology_of_parts(asked.topology).kind == "direct":
+    if is_built(asked.topology, catalog):
+        check_built(asked, catalog, whole=True)
+    elif topology_of_parts(asked.topology).kind == "direct":
         raise _no_network(asked.topology)
     check_design(asked, catalog)
 

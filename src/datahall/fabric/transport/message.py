@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from datahall.breakdown import Breakdown, assumed, derived, fact, minimum, product, quotient, total
+from datahall.breakdown import Breakdown, assumed, derived, fact, given, minimum, product, quotient, total
 from datahall.catalog.entries.transport import Transport
 from datahall.fabric.flows.congestion import START_UP_ROUND_TRIPS, start_up_s
 from datahall.fabric.transport.path import Path
@@ -22,10 +24,10 @@ def kept_fraction(transport: Transport) -> float:
     return kept(transport).value
 
 
-def one_way(transport: Transport, path: Path, num_bytes: float) -> Breakdown:
-    """Time until the last byte of a message has arrived [s].
+def one_way(transport: Transport, path: Path, num_bytes: float, num_flows: int = 1) -> Breakdown:
+    """Time until the last byte of a message has arrived that is split over so many flows [s].
 
-    t = hosts + path + S / min(B · kept, one core) + 1.5 · min(RTT, S/B − RTT) where a rate must be found
+    t = hosts + path + S / min(B · kept, flows · core) + 1.5 · min(RTT, S/B − RTT) where a rate must be found
     """
     parts = [
         _of(transport, "host_s", "software and adapters of both ends"),
@@ -33,7 +35,7 @@ def one_way(transport: Transport, path: Path, num_bytes: float) -> Breakdown:
         quotient(
             "bytes on the wire",
             derived("message", num_bytes, "bytes"),
-            _payload_rate(transport, path),
+            payload_rate(transport, [port(path), kept(transport)], num_flows),
             "s",
         ),
     ]
@@ -45,12 +47,14 @@ def one_way(transport: Transport, path: Path, num_bytes: float) -> Breakdown:
     return total(f"{transport.title}: one message", parts)
 
 
-def _payload_rate(transport: Transport, path: Path) -> Breakdown:
-    """What one flow sends: of the port, or as fast as one core of the receiver takes it where a core must."""
-    through = product("payload through the port", [port(path), kept(transport)], "bytes_per_s")
+def payload_rate(transport: Transport, through: Sequence[Breakdown], num_flows: int) -> Breakdown:
+    """What flows send: what comes through the port, or as fast as a core of the receiver for each takes it."""
+    network = product("payload through the port", through, "bytes_per_s")
     if "core_bytes_per_s" not in transport.facts:
-        return through
-    return minimum("payload rate", [through, _of(transport, "core_bytes_per_s", "one core of the receiver")])
+        return network
+    core = _of(transport, "core_bytes_per_s", "one core of the receiver")
+    flows = given("flows", num_flows, "count", "each on a core of the receiver", "paths")
+    return minimum("payload rate", [network, product("cores of the flows", [core, flows], "bytes_per_s")])
 
 
 def _of(transport: Transport, name: str, label: str) -> Breakdown:

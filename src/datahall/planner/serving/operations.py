@@ -6,6 +6,7 @@ from datahall.cluster.host import host_of
 from datahall.cluster.wiring import wiring_of
 from datahall.datapath.sections.weights import weights_need
 from datahall.inference.engine.machine import machine_of
+from datahall.inference.engine.replica import exchanging_chips
 from datahall.inference.memory.kv_pool import weight_bytes
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.plan import ServingPlan
@@ -43,8 +44,10 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
 
 
 def _machines(best: Candidate, scenario: Scenario) -> Machines:
-    chip, num_chips, catalog = best.replica.chip, best.num_chips, scenario.catalog
-    cluster = machine_of(chip, num_chips, wiring_of(scenario), catalog)
+    """The servers, and the network where replicas stretch over it: what leads to users is not counted."""
+    replica, num_chips, catalog = best.replica, best.num_chips, scenario.catalog
+    within = exchanging_chips(replica) <= replica.num_domain
+    cluster = None if within else machine_of(replica.chip, num_chips, wiring_of(scenario), catalog)
     if cluster is None:
-        return lone_machines(chip, catalog, num_chips)
+        return lone_machines(replica.chip, catalog, num_chips)
     return machines_of(cluster, catalog, num_chips)

@@ -205,7 +205,11 @@ def _loss(found: Search, place: int, runs: dict[int, Execution], first: int) -> 
     """How a layout compares with the chosen one: by what was simulated where it was, else by the closed form."""
     if place not in runs:
         return loss(found, int(found.order[place]), first)
-    mine, best = runs[place], runs[first]
+    return loss_beside(runs[place], runs[first])
+
+
+def loss_beside(mine: Execution, best: Execution) -> Loss:
+    """How a simulated layout that fits compares with another."""
     own = [name for name in PART_NAMES if name not in OF_WHICH]
     more = {name: getattr(mine.parts, name) - getattr(best.parts, name) for name in own}
     most = max(more, key=lambda name: more[name])

@@ -22,7 +22,7 @@ from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import USUAL_BATCH, TrainingJob
 from datahall.training.early import says_layout
-from datahall.training.layout.asked import precision_of
+from datahall.training.layout.asked import said_precision
 from datahall.training.layout.space import WIDE
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
@@ -101,7 +101,7 @@ def _searched(scenario: Scenario) -> Step:
     plan = best_of(job, machine, num_chips, 1.0, framework, job.books(framework), options)
     run = plan.chosen.execution
     assert run is not None
-    precision = precision_of(asked, None)
+    precision = said_precision(scenario)
     setup = Setup(
         job=job,
         precision=precision,

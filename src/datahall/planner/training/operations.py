@@ -15,8 +15,7 @@ from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.training import TrainingJob
-from datahall.training.layout.asked import precision_of
+from datahall.training.layout.asked import said_precision
 from datahall.training.pipeline.table import usual_order
 from datahall.training.setup import Setup
 
@@ -25,7 +24,7 @@ def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with its failures, spares and checkpoints."""
     setup = Setup(
         job=plan.job,
-        precision=precision_of(scenario.one(TrainingJob), None),
+        precision=said_precision(scenario),
         cluster=plan.cluster,
         layout=plan.layout,
         framework=plan.search.framework,

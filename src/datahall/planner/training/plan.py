@@ -16,6 +16,8 @@ from datahall.reliability.sections.goodput import Goodput
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
+from datahall.training.pipeline.execution import Execution
+from datahall.training.pipeline.step_memory import StepMemory
 from datahall.training.step.step import Job, step_band
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
@@ -32,6 +34,16 @@ class Tried(NamedTuple):
 
     num_chips: int
     num_taken: int
+
+
+class Present(NamedTuple):
+    """The layout of somebody's file on the same chips, and how it compares with the chosen one."""
+
+    file: str
+    execution: Execution
+    memory: StepMemory
+    loss: Loss
+    states_batch: bool  # whether the file says the global batch
 
 
 class Weighed(NamedTuple):
@@ -70,6 +82,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     memory_front: tuple[Candidate, ...] = ()  # layouts that no other beats in both time and memory
     offload: tuple[Line, ...] = ()  # what the chosen layout keeps outside its chips
     chips_front: tuple[OnChips, ...] = ()  # the same run on fewer and on more chips
+    present: Present | None = None  # the layout that somebody has, where they say it
 
     @property
     def job(self) -> Job:

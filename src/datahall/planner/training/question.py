@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import inf
 
 import msgspec
 
+from datahall.cluster.cluster import Cluster
 from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.design.chips import own_chips
-from datahall.planner.training.choice import plan_on_chips
+from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
 from datahall.planner.training.operations import with_goodput, with_site
-from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.plan import Present, TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.training.layout.asked import LaidOut, laid_out
+from datahall.training.layout.search import Loss
 from datahall.training.layout.space import WIDE
+from datahall.training.pipeline.execution import simulate_step
+from datahall.training.pipeline.step_memory import step_memory
 from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
 
 
@@ -31,6 +37,20 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     return with_site(with_goodput(plan, scenario), scenario)
 
 
+def _present(plan: TrainingPlan, has: LaidOut, cluster: Cluster) -> Present:
+    """The layout that somebody has, simulated beside the chosen one."""
+    best = plan.chosen.execution
+    assert best is not None
+    assert has.file is not None
+    run = simulate_step(plan.job, cluster, has.layout, plan.search.framework, order=has.schedule)
+    memory = step_memory(run, plan.search.books)
+    loss = loss_beside(run, best)
+    if not memory.fits:
+        loss = Loss(has.layout, False, -memory.headroom_bytes, inf, "", 0.0)
+    states_batch = bool(has.file.global_batch or has.file.accumulation)
+    return Present(has.file.path, run, memory, loss, states_batch)
+
+
 def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     """The search that a scenario asks for, made and not begun.
 
@@ -38,7 +58,8 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     """
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
-    job, framework, wiring = job_of(scenario), framework_of(scenario), wiring_of(scenario)
+    has = laid_out(scenario) if scenario.one(TrainingLayout).file else None
+    job, framework, wiring = job_of(scenario, has), framework_of(scenario), wiring_of(scenario)
     gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
     machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
     offload = scenario.one(TrainingLayout).offload
@@ -51,9 +72,16 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
             plan_on_chips, job, machine, gone.num_left, asked.num_tokens, framework, options=options
         )
         stranded = num_chips - gone.num_out - gone.num_left
-        return lambda: msgspec.structs.replace(
-            on_them(), num_asked=num_chips, num_out=gone.num_out, num_stranded=stranded
-        )
+
+        def planned() -> TrainingPlan:
+            plan = msgspec.structs.replace(
+                on_them(), num_asked=num_chips, num_out=gone.num_out, num_stranded=stranded
+            )
+            if has is None:
+                return plan
+            return msgspec.structs.replace(plan, present=_present(plan, has, machine(has.num_chips)))
+
+        return planned
     assert asked.deadline_s is not None
     of_any_size(machine)
     return partial(

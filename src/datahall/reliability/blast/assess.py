@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 from datahall.breakdown import Breakdown
@@ -11,15 +12,16 @@ from datahall.errors import InfeasibleError, option
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
 from datahall.reliability.availability import Slice, slice_of
-from datahall.reliability.blast.part import Part, costliest, lost_by, lost_fraction
-from datahall.reliability.blast.radius import blast_parts, rates_of
+from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
+from datahall.reliability.blast.radius import blast_parts, rates_of, stops_all
 from datahall.reliability.blast.rates import SHOCK
 from datahall.reliability.process import FailureProcess, lemon_share, mttf_s
-from datahall.reliability.spares import Spares, node_availability, spares_for
+from datahall.reliability.spares import Spares, node_availability, nodes_away, spares_for
 from datahall.reliability.survival import FEWER
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import DAY_S, HOUR_S, short
 
+HALF = log(2.0)  # outages of a chip at once, in the mean, that leave it there half of the time
 SIZES = (64, 256, 1024, 4096, 16_384, 65_536, 131_072)  # chips of a job, for a curve
 
 
@@ -35,6 +37,7 @@ class Assessed(NamedTuple):
     mttf_s: float  # of a job on every chip
     spares: Spares
     slices: tuple[Slice, ...]  # of a pod whose cubes optical switches join
+    is_stated: bool  # whether somebody stated the rate of nodes
 
     @property
     def costliest(self) -> Part:
@@ -45,6 +48,21 @@ class Assessed(NamedTuple):
     def widest(self) -> Part:
         """The part that takes the most chips at once; of those that take as many, the one that fails most often."""
         return max(self.parts, key=lambda part: (part.num_lost, part.failures_per_day))
+
+    @property
+    def overlap_fraction(self) -> float:
+        """Of the chip-hours that outages take, each by itself, what several of them take at once."""
+        return 1.0 - self.costliest.alone_fraction
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether any failure of a node stops every chip, those of other nodes too."""
+        return stops_all(self.made) and self.process.num_nodes > 1
+
+    @property
+    def has_counted_parts(self) -> bool:
+        """Whether there are parts whose failures somebody counted by themselves, such as cables and switches."""
+        return any(part.rate.origin == "fact" for part in self.parts)
 
     @property
     def is_minutes(self) -> bool:
@@ -70,35 +88,37 @@ class Assessed(NamedTuple):
 
 def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
     """Add up what failures take of a fabric."""
-    parts, rates = blast_parts(made, asked, catalog), rates_of(made, asked, catalog)
-    lost = lost_by(parts)
-    share = lost_fraction(lost.value, made.counts.num_hosts)
-    _check_keeps_up(share, rates.process, costliest(parts))
+    alone, rates = blast_parts(made, asked, catalog), rates_of(made, asked, catalog)
+    _check_keeps_up(alone, rates.process, made.counts.num_hosts)
+    parts = each_once(alone, made.counts.num_hosts)
+    lost = no_more_than(lost_by(parts), made.counts.num_hosts)
     return Assessed(
         made=made,
         preset=rates.preset,
         process=rates.process,
         parts=parts,
         lost=lost,
-        lost_fraction=share,
+        lost_fraction=lost_fraction(lost.value, made.counts.num_hosts),
         mttf_s=mttf_s(rates.process),
         spares=spares_for(rates.process, asked.enough_fraction),
         slices=_slices(made, rates.process, catalog),
+        is_stated=rates.stated,
     )
 
 
-def _check_keeps_up(share: float, process: FailureProcess, worst: Part) -> None:
-    """Refuse a cluster that would have more out than it has."""
-    if share < 1.0:
+def _check_keeps_up(parts: tuple[Part, ...], process: FailureProcess, num_chips: int) -> None:
+    """Refuse a cluster that would have more nodes in repair than it has."""
+    if nodes_away(process) < process.num_nodes:
         return
+    worst, times = costliest(parts), lost_fraction(lost_by(parts).value, num_chips)
     shared = any(one.component == SHOCK and one.name == worst.name for one in process.causes)
     rate = worst.rate.value if shared else process.rate_per_node_day
-    said, who = ("shock_rate", worst.name) if shared else ("failure_rate", "a node")
+    said, who = ("shock_rate", f"a {worst.name}") if shared else ("failure_rate", "a node")
     raise InfeasibleError(
         f"{who} fails {short(rate)} times a day and is not repaired as fast: "
-        f"{short(share)} times as many chips as there are would be out",
+        f"{short(times)} times as many chips as there are would be out",
         field=said,
-        hint=f"{option(said, short(rate / share / 2.0, 2))} leaves half of them; of a node 2e-3 to 7e-3 are published",
+        hint=f"{option(said, short(rate * HALF / times, 2))} leaves half of them; of a node 2e-3 to 7e-3 are published",
     )
 
 

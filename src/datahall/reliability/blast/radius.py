@@ -20,7 +20,7 @@ from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import ACCESS, FABRIC
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cubes, num_circuit_switches
-from datahall.reliability.asked import num_node_chips, preset_of, process_asked
+from datahall.reliability.asked import preset_of, process_asked
 from datahall.reliability.blast.part import Part
 from datahall.reliability.blast.rates import SHOCK, Rates
 from datahall.reliability.survival import survivals
@@ -78,13 +78,18 @@ def _node_word(made: Design, size: int) -> str:
     return f"{word} of {size}"
 
 
+def stops_all(made: Design) -> bool:
+    """Whether chips are wired to their neighbours alone: a torus with a hole is none, and nothing can close it."""
+    return made.kind.kind == "direct" and not made.kind.meshed and not has_circuit_switches(made)
+
+
 def _taken_with_node(made: Design) -> int:
     """Chips that go when one of a node does."""
     if has_circuit_switches(made):
         return CUBE_CHIPS
-    if made.kind.kind == "direct" and not made.kind.meshed:
-        return made.counts.num_hosts  # a torus with a hole is none, and nothing can close it
-    return min(num_node_chips(made.parts.server), made.counts.num_hosts)
+    if stops_all(made):
+        return made.counts.num_hosts
+    return min(made.parts.server.num_host_chips, made.counts.num_hosts)
 
 
 def _of_racks(made: Design, rates: Rates) -> Iterator[Part]:

@@ -8,7 +8,8 @@ from datahall.breakdown import Breakdown, derived, fact, given, product, quotien
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.catalog.fact import Fact
-from datahall.reliability.asked import GPU_FLEETS
+from datahall.counted import counted
+from datahall.reliability.asked import gpu_fleets
 from datahall.reliability.process import FailureProcess, table_of
 from datahall.units import DAY_S
 
@@ -65,19 +66,19 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         return product(name, [rate.named("failures of a node by it per day"), nodes], "per_day")
 
     def _elsewhere(self, name: str, component: str) -> Breakdown | None:
-        """What another fleet counted, where this one counted causes and had none of it."""
+        """A share as large as another fleet counted, where this one counted causes and had none of it."""
         if not any(one.num_interruptions for one in table_of(self.preset, self.catalog).causes):
             return None
         for other in self.catalog.failure_presets():
             for cause in other.causes:
-                if cause.component == component and cause.num_interruptions:
+                if cause.num_interruptions and self.catalog.component(cause.component).name == component:
                     found = other.facts[f"causes.{cause.name}.num_interruptions"]
                     count = fact(f"{cause.name.lower()}, {other.title}", found.value, "count", found.source)
                     every = derived(
                         "of all causes there", sum(one.num_interruptions for one in other.causes), "count"
                     )
                     share = quotient("share of its causes there", count, every, "fraction")
-                    return product(name, [_published(other), share], "per_day")
+                    return product(name, [self.node, share], "per_day")
         return None
 
     def of_part(self, name: str, component: str) -> Breakdown:
@@ -130,12 +131,12 @@ def _spread(preset: FailurePreset, catalog: Catalog) -> tuple[float, float, str]
     rate = preset.rate_per_node_day
     if stated is not None and stated.low is not None and stated.high is not None:
         return stated.low / rate, stated.high / rate, f"the range of {stated.source.title}"
-    if preset.name not in GPU_FLEETS:
-        rates = [catalog.failure_preset(name).rate_per_node_day for name in GPU_FLEETS]
+    rates = [one.rate_per_node_day for one in gpu_fleets(catalog)]
+    fleets = counted(len(rates), "fleet")
+    if not preset.is_fleet:
         middle = (min(rates) * max(rates)) ** 0.5
-        return min(rates) / middle, max(rates) / middle, "four fleets of GPUs lie as far from their middle"
-    rates = [catalog.failure_preset(name).rate_per_node_day for name in GPU_FLEETS]
-    return min(rates) / rate, max(rates) / rate, "four fleets of nodes of eight GPUs, counted by their owners"
+        return min(rates) / middle, max(rates) / middle, f"{fleets} of GPUs lie as far from their middle"
+    return min(rates) / rate, max(rates) / rate, f"{fleets} of nodes of eight GPUs, counted by their owners"
 
 
 def _banded(figure: Breakdown, found: Fact) -> Breakdown:

@@ -51,7 +51,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def spares(self) -> Spares:
         """Nodes to hold ready."""
-        return spares_for(self.run.process, self.enough_fraction)
+        return spares_for(self.run.process, self.enough_fraction, self.elapsed_s)
 
 
 def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:

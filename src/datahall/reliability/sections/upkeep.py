@@ -15,8 +15,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.reliability.asked import preset_of, process_asked
-from datahall.reliability.process import FailureProcess
-from datahall.reliability.run import mean_time
+from datahall.reliability.process import FailureProcess, mttf_s
 from datahall.reliability.spares import Spares, enough, spares_for
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -36,7 +35,7 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def mttf_s(self) -> float:
         """Between failures of any node."""
-        return mean_time(self.process, self.process.causes, 0.0)
+        return mttf_s(self.process)
 
     @property
     def num_node_chips(self) -> int:

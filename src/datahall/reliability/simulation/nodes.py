@@ -21,13 +21,14 @@ def draw_failure(s: State, run: int) -> None:
     """When the next failure strikes: at the steady rate, or while nodes are new at the rate of their age.
 
     The hazard of a new node, r·(a/a₀)^(k−1), adds up to r·(a₀/k)·(a/a₀)^k until the age a₀: where that is as much more
-    as was drawn.
+    as was drawn.  What has nothing to do with their age comes beside it; the first of both strikes.
     """
     one, rules = s.runs[run], s.rules[0]
-    steady_s = exponential(dice_of(s), rules["mttf_s"], run)
     if rules["age_s"] < 0.0:
-        one["fail_s"] = one["now_s"] + steady_s
+        one["fail_s"] = one["now_s"] + exponential(dice_of(s), rules["mttf_s"], run)
         return
+    ageing = rules["ageing_fraction"]
+    steady_s = exponential(dice_of(s), rules["mttf_s"] / ageing, run)
     early_s, shape = rules["early_s"], rules["early_shape"]
     age_s = rules["age_s"] + one["now_s"]
     sum_s = early_s / shape + age_s - early_s
@@ -37,13 +38,20 @@ def draw_failure(s: State, run: int) -> None:
     then_s = early_s + sum_s - early_s / shape
     if then_s < early_s:
         then_s = early_s * exp(log(sum_s * shape / early_s) / shape)
-    one["fail_s"] = max(one["now_s"], then_s - rules["age_s"])
+    one["fail_s"], one["by_age"] = max(one["now_s"], then_s - rules["age_s"]), 1
+    if ageing < 1.0:
+        other_s = one["now_s"] + exponential(dice_of(s), rules["mttf_s"] / (1.0 - ageing), run)
+        if other_s < one["fail_s"]:
+            one["fail_s"], one["by_age"] = other_s, 0
 
 
 @inline
 def draw_cause(s: State, run: int) -> int:
     """What failed."""
     share, cause = uniform(dice_of(s), run), 0
+    if s.rules[0]["age_s"] >= 0.0:
+        ageing = s.rules[0]["ageing_fraction"]
+        share = share * ageing if s.runs[run]["by_age"] > 0 else ageing + share * (1.0 - ageing)
     while cause < s.causes.size - 1 and share > s.causes[cause]["upto"]:
         cause += 1
     s.counts[run, cause] += 1

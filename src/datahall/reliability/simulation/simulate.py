@@ -11,11 +11,12 @@ import numpy as np
 from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.events.streams import new_dice
 from datahall.reliability.checkpoint.tier import Cadence
-from datahall.reliability.process import Cause, FailureProcess, mttf_s
+from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import Runs
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.state import CAUSE, COPY, RULES, RUN, TIER, Floats, Records, State
+from datahall.reliability.spares import nodes_away
 from datahall.units import DAY_S
 
 SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded
@@ -37,14 +38,14 @@ def simulate_runs(
     seed: int,
 ) -> Runs:
     """Play runs until a time, or until so much work is done, whatever comes first."""
-    causes = all_causes(process, recovery)
-    state = new_state(process, causes, plan, recovery, num_runs, seed)
+    process = interrupted(process, recovery)
+    state = new_state(process, plan, recovery, num_runs, seed)
     state.rules["until_s"], state.rules["goal_s"] = until_s, goal_s
     mean_s = float(state.rules["mttf_s"][0])
     few = num_runs * min(until_s, goal_s) / mean_s < SMALL
     (advance.interpreted if few else advance)(state, 0, num_runs)
     return Runs(
-        causes=tuple(causes),
+        causes=process.causes,
         mttf_s=mean_s,
         runs=state.runs,
         counts=state.counts,
@@ -53,15 +54,18 @@ def simulate_runs(
     )
 
 
-def all_causes(process: FailureProcess, recovery: Recovery) -> list[Cause]:
-    """What interrupts a job: what its nodes do, what comes whatever their number, and whoever takes them back."""
-    causes = list(process.causes)
+def interrupted(process: FailureProcess, recovery: Recovery) -> FailureProcess:
+    """All that interrupts a job as causes of its nodes: theirs, what comes whatever their number, who takes them back.
+
+    Causes that new nodes have more often stand first.
+    """
+    causes = sorted(process.causes, key=lambda cause: not cause.ages)
     if process.job_rate_per_day:
         rate = process.job_rate_per_day / process.num_nodes
         causes.append(_restarted(ANY_SIZE, rate, "host"))
     if recovery.preempted_every_s < inf:
         causes.append(_restarted(PREEMPTED, DAY_S / recovery.preempted_every_s, "remote"))
-    return causes
+    return msgspec.structs.replace(process, causes=tuple(causes), job_rate_per_day=0.0)
 
 
 def _restarted(name: str, rate_per_node_day: float, survives: str) -> Cause:
@@ -76,28 +80,22 @@ def _restarted(name: str, rate_per_node_day: float, survives: str) -> Cause:
 
 def new_state(
     process: FailureProcess,
-    causes: Sequence[Cause],
     plan: Sequence[Cadence],
     recovery: Recovery,
     num_runs: int,
     seed: int,
 ) -> State:
     """Records of runs that have not begun."""
-    rate = process.num_nodes * sum(cause.rate_per_node_day for cause in causes)
-    whole = mttf_s(process) if rate == process.rate_per_day else DAY_S / rate
-    away = process.num_nodes * sum(
-        one.rate_per_node_day * one.repair_fraction * one.num_nodes_lost * one.repair_mean_s / DAY_S
-        for one in causes
-    )
+    most = nodes_away(over(process, DAY_S))  # were all days like the first
     dice = new_dice(seed, "run", num_lanes=num_runs)
     return State(
-        rules=_rules(process, recovery, whole),
+        rules=_rules(process, recovery),
         tiers=_tiers(plan),
-        causes=_causes(causes, recovery),
+        causes=_causes(process.causes, recovery),
         copies=np.zeros(len(plan), COPY),
         runs=np.zeros(num_runs, RUN),
-        counts=np.zeros((num_runs, len(causes)), np.int64),
-        away_s=np.zeros(ceil(2.0 * away + 20.0 * sqrt(away)) + ROOM),
+        counts=np.zeros((num_runs, len(process.causes)), np.int64),
+        away_s=np.zeros(ceil(2.0 * most + 20.0 * sqrt(most)) + ROOM),
         out_s=np.zeros(len(recovery.speeds)),
         speeds=np.array(recovery.speeds),
         points=np.zeros((0, 2)),
@@ -106,12 +104,13 @@ def new_state(
     )
 
 
-def _rules(process: FailureProcess, recovery: Recovery, mean_s: float) -> Records:
+def _rules(process: FailureProcess, recovery: Recovery) -> Records:
     rules = np.zeros(1, RULES)
     one = rules[0]
     one["spares"], one["hot"] = recovery.num_spares, recovery.hot_spares
     one["nodes"], one["elastic"] = process.num_nodes, recovery.elastic_rank
-    one["mttf_s"], one["age_s"] = mean_s, -1.0 if process.age_s is None else process.age_s
+    one["mttf_s"], one["ageing_fraction"] = mttf_s(process), _ageing_fraction(process.causes)
+    one["age_s"] = -1.0 if process.age_s is None or not one["ageing_fraction"] else process.age_s
     one["early_s"], one["early_shape"] = process.early_span_s, process.early_shape
     for name in (
         "detect_s",
@@ -125,6 +124,12 @@ def _rules(process: FailureProcess, recovery: Recovery, mean_s: float) -> Record
     ):
         one[name] = getattr(recovery, name)
     return rules
+
+
+def _ageing_fraction(causes: Sequence[Cause]) -> float:
+    """Of the failures past early life, those that new nodes have more often."""
+    whole = sum(one.rate_per_node_day for one in causes)
+    return sum(one.rate_per_node_day for one in causes if one.ages) / whole
 
 
 def _tiers(plan: Sequence[Cadence]) -> Records:

@@ -19,11 +19,12 @@ def _record(whole: str, real: str) -> np.dtype[np.void]:
 
 
 # How a run is set up [s].  goal_s: work after which it is done; age_s: of its nodes, which fail more often until
-# early_s (below 0: past it); elastic: the farthest tier that a failure may take up to and leave other replicas alone.
+# early_s (below 0: past it), of the causes that are ageing_fraction of all past it; elastic: the farthest tier that a
+# failure may take up to and leave other replicas alone.
 RULES = _record(
     "spares hot elastic nodes",
-    "mttf_s age_s early_s early_shape detect_s reschedule_s warmup_s planned_every_s planned_s stall_s silent_s"
-    " bisect_s until_s goal_s",
+    "mttf_s age_s early_s early_shape ageing_fraction detect_s reschedule_s warmup_s planned_every_s planned_s stall_s"
+    " silent_s bisect_s until_s goal_s",
 )
 # One tier of checkpoints; outlives: a bit for each kind of failure that leaves its copies.
 TIER = _record("outlives", "interval_s blocking_s drain_s load_s")
@@ -31,9 +32,10 @@ TIER = _record("outlives", "interval_s blocking_s drain_s load_s")
 CAUSE = _record("survives silent nodes", "upto repair_fraction repair_median_s repair_sigma back_s notice_s")
 # The newest copy of a tier, by the work that it holds: taken_s, there from ready_s on, before that kept_s.
 COPY = _record("", "next_s taken_s ready_s kept_s")
-# One run: what it does, its clock, its work, when what comes next is due, and where its time went.
+# One run: what it does, its clock, its work, when what comes next is due, and where its time went.  by_age: whether the
+# next failure is of those that new nodes have more often.
 RUN = _record(
-    "does num_failures num_planned num_silent num_waits num_away most_away num_out num_points",
+    "does by_age num_failures num_planned num_silent num_waits num_away most_away num_out num_points",
     "now_s work_s fail_s planned_due_s silent_due_s silent_work_s silent_good_s next_detect_s next_wait_s next_load_s"
     " blocking_s lost_s detect_s reschedule_s load_s warmup_s wait_s planned_s stall_s degraded_s silent_s",
 )

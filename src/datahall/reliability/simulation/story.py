@@ -145,7 +145,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def steady_spares(self) -> Spares:
         """Spares that suffice almost always, in closed form."""
-        return spares_for(self.run.process, self.enough_fraction)
+        return spares_for(self.run.process, self.enough_fraction, self.elapsed_s.mean)
 
     @property
     def num_waits(self) -> Spread:

@@ -27,6 +27,10 @@ from datahall.answer import (
 from datahall.units import fmt
 
 WIDTH, HEIGHT = 760, 420
+# of time between two lines of an axis: seconds, minutes, hours, days
+EVERY_S = (1, 5, 15, 60, 300, 900, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400)
+MOST_TIMES = 8
+LEAST_ON_CLOCK_S = 120.0  # shorter axes count in tens of seconds
 LEFT, RIGHT, FLOOR, TOP = 92, WIDTH - 20, HEIGHT - 46, 28  # where two axes begin and end
 COLORS = tuple(f"var(--c{number})" for number in range(1, 11))
 KEY, ROW = 34.0, 17.0  # of a legend: what a name takes beside its letters, and the height of a line
@@ -132,11 +136,23 @@ def steps(low: float, high: float, count: int = 6) -> list[float]:
     return [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def times(low: float, high: float) -> list[float]:
+    """Times that are round on a clock and divide a linear axis [s].
+
+    >>> times(0.0, 10 * 3600.0), times(3600.0, 11 * 3600.0)[:2]
+    ([0.0, 7200.0, 14400.0, 21600.0, 28800.0, 36000.0], [7200.0, 14400.0])
+    """
+    every = next((one for one in EVERY_S if 1.0 <= (high - low) / one <= MOST_TIMES), None)
+    if every is None:
+        return steps(low, high)
+    return [float(every * one) for one in range(math.ceil(low / every), int(high / every) + 1)]
+
+
 def frame(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
     """Grid, numbers and titles of two axes."""
     parts = []
     (below, x_label), (beside, y_label) = (
-        _said(axis, _ticks(scale)) for axis, scale in ((x, across), (y, up))
+        _said(axis, _ticks(axis, scale)) for axis, scale in ((x, across), (y, up))
     )
     for value, said in below:
         place = across(value)
@@ -164,8 +180,11 @@ def _said(axis: Axis, ticks: Sequence[float]) -> tuple[list[tuple[float, str]], 
     return list(zip(ticks, numbers, strict=True)), f"{axis.label} [{unit}]"
 
 
-def _ticks(scale: Scale) -> list[float]:
-    return decades(scale.low, scale.high) if scale.log else steps(scale.low, scale.high)
+def _ticks(axis: Axis, scale: Scale) -> list[float]:
+    if scale.log:
+        return decades(scale.low, scale.high)
+    on_clock = axis.unit == "s" and scale.high - scale.low >= LEAST_ON_CLOCK_S
+    return (times if on_clock else steps)(scale.low, scale.high)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datahall.answer import Bar, GanttChart
-from datahall.report.charts.chart import COLORS, LETTER, WIDTH, escape, line, picture, steps, text
+from datahall.report.charts.chart import COLORS, LETTER, WIDTH, escape, line, picture, text, times
 from datahall.units import fmt
 
 TALL, SHORT, MANY = 22, 13, 16  # height of a row of a few, and of more than that
 GAP, TOP, BELOW = 3, 6, 30
-# of time between two lines: seconds, minutes, hours, days
-EVERY_S = (1, 5, 15, 60, 300, 900, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400)
-MOST_LINES = 8
 
 
 def draw(chart: GanttChart) -> str:
@@ -23,7 +20,7 @@ def draw(chart: GanttChart) -> str:
     labels = list(dict.fromkeys(bar.label for bar in chart.bars))
     colors = {label: COLORS[index % len(COLORS)] for index, label in enumerate(labels)}
     parts = []
-    for value in times(end):
+    for value in times(0.0, end):
         x, said = left + value * across, fmt(value, "s", 3)
         parts.append(line(x, TOP, x, floor, "grid"))
         parts.append(text(min(x, WIDTH - LETTER * len(said) / 2), floor + 16, said, "tick", "middle"))
@@ -34,16 +31,6 @@ def draw(chart: GanttChart) -> str:
     parts += [_bar(bar, left, across, height, colors[bar.label]) for bar in chart.bars]
     parts.append(line(left, floor, WIDTH - 8, floor, "axis"))
     return picture(chart.title, parts, height=floor + BELOW)
-
-
-def times(end: float) -> list[float]:
-    """Round times that divide an axis [s].
-
-    >>> times(10 * 3600.0)
-    [0.0, 7200.0, 14400.0, 21600.0, 28800.0, 36000.0]
-    """
-    every = next((one for one in EVERY_S if 1.0 <= end / one <= MOST_LINES), None)
-    return steps(0.0, end) if every is None else [float(every * one) for one in range(int(end / every) + 1)]
 
 
 def _bar(bar: Bar, left: float, across: float, height: int, color: str) -> str:

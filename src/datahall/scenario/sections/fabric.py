@@ -29,6 +29,9 @@ from datahall.scenario.words import (
     SPLITTING,
     TAPERED,
     TRANSPORTS,
+    Collective,
+    Policy,
+    TransportKind,
 )
 from datahall.workload.precision import ACTIVATIONS
 
@@ -176,7 +179,7 @@ class Network(Section, frozen=True, kw_only=True):
     """How flows choose their paths, and how the transport behaves."""
 
     routing: Annotated[
-        str, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
+        Policy, Choice(f"How flows choose among equal paths: {', '.join(POLICIES)}.", options=POLICIES)
     ] = "ecmp"
     paths: Annotated[
         int,
@@ -187,7 +190,8 @@ class Network(Section, frozen=True, kw_only=True):
         ),
     ] = 1
     transport: Annotated[
-        str, Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS)
+        TransportKind,
+        Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS),
     ] = "infiniband"
     lanes: Annotated[
         int,
@@ -213,7 +217,9 @@ class FabricJob(Section, frozen=True, kw_only=True):
     """A collective on some endpoints, over and over."""
 
     name: Annotated[str, Text("Name of the job in the tables.")] = ""
-    collective: Annotated[str, Choice("Collective that the ranks run.", options=COLLECTIVES)] = "all-reduce"
+    collective: Annotated[Collective, Choice("Collective that the ranks run.", options=COLLECTIVES)] = (
+        "all-reduce"
+    )
     algorithm: Annotated[str, Text("Algorithm of the collective (default: a ring, or direct).")] = ""
     ranks: Annotated[
         tuple[int, ...],
@@ -264,7 +270,9 @@ class Stall(Section, frozen=True, kw_only=True):
 class CollectiveCall(Section, frozen=True, kw_only=True):
     """One collective, by its size or as an MoE layer sizes it."""
 
-    collective: Annotated[str, Choice(f"{', '.join(COLLECTIVES)}.", options=COLLECTIVES)] = "all-reduce"
+    collective: Annotated[Collective, Choice(f"{', '.join(COLLECTIVES)}.", options=COLLECTIVES)] = (
+        "all-reduce"
+    )
     size_bytes: Annotated[
         float | None,
         Quantity(

@@ -19,6 +19,11 @@ class QueueFile(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @property
+    def num_left_out(self) -> int:
+        """Rows that are no jobs of a queue."""
+        return sum(one.rows for one in self.left_out)
+
+    @property
     def has_starts(self) -> bool:
         """Whether it says when jobs started."""
         return bool(np.isfinite(self.jobs.start_s).all())

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from datahall.counted import counted
 from datahall.errors import DocumentError, Problem
 from datahall.scheduling.files.queue_file import QueueFile
 from datahall.scheduling.files.table import BROKEN, Sieve, Table, broken, numbered, numbers
@@ -64,15 +65,16 @@ def sacct_table(path: str, text: str) -> Table:
     head = lines[first].strip().split(mark)
     if head[-1] == "":  # sacct --parsable ends every line with one
         head.pop()
-    rows, numbers_, wrong = _rows(lines, first + 1, mark, len(head))
+    rows, numbers_, wrong, ends_within = _rows(lines, first + 1, mark, len(head))
     columns = dict(zip(head, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
-    return Table(path, columns or {name: [] for name in head}, numbers_, broken(path, wrong))
+    left_out = broken(path, wrong, cut_off=ends_within)
+    return Table(path, columns or {name: [] for name in head}, numbers_, left_out)
 
 
 def _rows(
     lines: Sequence[str], first: int, mark: str, num: int
-) -> tuple[list[list[str]], list[int], list[int]]:
-    """Rows of so many values, the line of each, and lines that belong to none.
+) -> tuple[list[list[str]], list[int], list[int], bool]:
+    """Rows of so many values, the line of each, lines that belong to none, and whether it ends within a row.
 
     What has too few values goes on in the next line, unless that is a whole row.
     """
@@ -99,7 +101,7 @@ def _rows(
             wrong.append(number)
         elif line.strip():
             held, since = (f"{held} {line}", since) if held else (line, number)
-    return rows, numbers_, [*wrong, *([since] if held else [])]
+    return rows, numbers_, [*wrong, *([since] if held else [])], bool(held)
 
 
 def _queue(table: Table) -> QueueFile:
@@ -152,7 +154,7 @@ def _made(
     return QueueFile(
         path=table.path,
         title=TITLE,
-        jobs=jobs.taken(kept).in_order,
+        jobs=jobs.taken(kept).from_the_first,
         left_out=tuple(sieve.left_out),
         notes=tuple(_notes(table, limit[kept], int(running.sum()), int(unsaid.sum()))),
     )
@@ -160,12 +162,19 @@ def _made(
 
 def _notes(table: Table, limit: Floats, num_running: int, num_unsaid: int) -> Iterator[str]:
     if num_running:
-        yield f"{num_running:,} jobs still run: they are taken to end with the last time in {table.path}"
+        run = "still runs: it is" if num_running == 1 else "still run: they are"
+        yield f"{counted(num_running, 'job')} {run} taken to end with the last time in {table.path}"
     if num_unsaid:
-        yield f"{num_unsaid:,} jobs do not say when they were submitted: taken to have waited for nothing"
+        say = "does not say when it was" if num_unsaid == 1 else "do not say when they were"
+        yield f"{counted(num_unsaid, 'job')} {say} submitted: taken to have waited for nothing"
     unlimited = int((~np.isfinite(limit)).sum())
     if unlimited:
-        yield f"{unlimited:,} jobs have no time limit: backfill is told how long they really ran"
+        have = (
+            "has no time limit: backfill is told how long it"
+            if unlimited == 1
+            else "have no time limit: backfill is told how long they"
+        )
+        yield f"{counted(unlimited, 'job')} {have} really ran"
 
 
 def _again(table: Table, start: Floats, end: Floats) -> Bools:

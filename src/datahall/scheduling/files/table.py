@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.catalog.csv_document import CUT_OFF, csv_rows
 from datahall.errors import DocumentError, Problem
 
 BROKEN = "not as many values as columns"
-CUT_OFF = "the file seems cut off: fetch it again, or remove its last line"
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -95,26 +93,16 @@ def text_of(path: str) -> str:
 
 def csv_table(path: str, text: str) -> Table:
     """A CSV file with a head; rows with too few or too many values are left out."""
-    reader = csv.reader(io.StringIO(text), strict=True)  # an open quote would swallow the rows after it
-    rows, lines, wrong = [], [], []
-    try:
-        head = [column.strip() for column in next(row for row in reader if row)]
-        for row in reader:
-            if len(row) == len(head):
-                rows.append(row)
-                lines.append(reader.line_num)
-            elif row:
-                wrong.append(reader.line_num)
-    except csv.Error as error:
-        raise DocumentError(path, [Problem(f"{path}:{reader.line_num}", f"not CSV: {error}")]) from error
-    columns = dict(zip(head, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
-    return Table(path, columns or {name: [] for name in head}, lines, broken(path, wrong))
+    found = csv_rows(path, text)
+    wrong = broken(path, [one.line for one in found.wrong], cut_off=found.is_cut_off)
+    return Table(path, found.columns, found.lines, wrong)
 
 
-def broken(path: str, lines: Iterable[int]) -> tuple[LeftOut, ...]:
-    """Lines that are no rows."""
-    found = list(lines)
-    return (LeftOut(BROKEN, len(found), f"{path}:{found[0]}"),) if found else ()
+def broken(path: str, lines: Sequence[int], *, cut_off: bool) -> tuple[LeftOut, ...]:
+    """Lines that are no rows; a file that ends with one has lost its end."""
+    if cut_off:
+        raise DocumentError(path, [Problem(f"{path}:{lines[-1]}", BROKEN, CUT_OFF)])
+    return (LeftOut(BROKEN, len(lines), f"{path}:{lines[0]}"),) if lines else ()
 
 
 def numbers(texts: list[str]) -> NDArray[np.float64]:

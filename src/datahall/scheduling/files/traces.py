@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.counted import counted
 from datahall.errors import DocumentError, Problem
 from datahall.scheduling.files.queue_file import QueueFile
 from datahall.scheduling.files.table import Sieve, Table, numbered, numbers
@@ -118,11 +119,12 @@ def _queue(table: Table, layout: TraceColumns) -> QueueFile:
     )
     parts = np.nan_to_num(numbers(table.column(layout.parts)), nan=1000.0)
     shared = int(((parts < 1000) & (each == 1) & sieve.kept).sum()) if layout.parts else 0
-    notes = (f"{shared:,} jobs share a chip with others: each is given a whole one",) if shared else ()
+    share = "shares a chip with others: it" if shared == 1 else "share a chip with others: each"
+    notes = (f"{counted(shared, 'job')} {share} is given a whole one",) if shared else ()
     return QueueFile(
         path=table.path,
         title=layout.title,
-        jobs=jobs.taken(sieve.kept).in_order,
+        jobs=jobs.taken(sieve.kept).from_the_first,
         left_out=tuple(sieve.left_out),
         notes=notes,
     )

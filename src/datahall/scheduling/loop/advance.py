@@ -13,6 +13,7 @@ from datahall.scheduling.loop.lifecycle import account, back_to_queue, enqueue, 
 from datahall.scheduling.loop.plan import drop_plan
 from datahall.scheduling.loop.state import (
     ALL_DONE,
+    CUT_OFF,
     END,
     FAILED,
     FINISHED,
@@ -91,7 +92,7 @@ def _advance(s: State) -> int:
         while num_pending(s.queue) > 0 and s.queue.heap[ROOT]["time_s"] <= now:
             kind, a, _, _ = pop_event(s.queue)
             if kind == END:
-                stop(s, a, now, FINISHED)
+                stop(s, a, now, CUT_OFF if s.jobs[a]["cut_off"] else FINISHED)
             else:
                 change_node(s, a, -1, now)
         while counts["outage"] < s.outages.size and s.outages[counts["outage"]]["time_s"] <= now:

@@ -13,6 +13,7 @@ from datahall.scheduling.loop.placement import slowed, tier_crossed
 from datahall.scheduling.loop.state import (
     BY_PRIORITY,
     BY_USAGE,
+    CUT_OFF,
     DONE,
     END,
     FAILED,
@@ -101,17 +102,20 @@ def kept_work(s: State, job: int, cause: int, done_s: float) -> float:
 
 @inline
 def stop(s: State, job: int, now: float, cause: int) -> None:
-    """An attempt ends: its chips are free, its time is accounted for, and it is done or has the rest before it."""
+    """An attempt ends: its chips are free, its time is accounted for, and it is over or has the rest before it."""
     counts, one = s.counts[0], s.jobs[job]
+    over = cause in (FINISHED, CUT_OFF)
     wall_s = now - one["start_s"]
     again_s = min(wall_s, one["overhead_s"])
-    done_s = float(one["left_s"]) if cause == FINISHED else (wall_s - again_s) / one["stretch_ratio"]
+    done_s = float(one["left_s"]) if over else (wall_s - again_s) / one["stretch_ratio"]
     kept_s = kept_work(s, job, cause, done_s)
     counts["useful_s"] += one["chips"] * kept_s
     counts["restart_s"] += one["chips"] * again_s
     counts["placement_s"] += one["chips"] * done_s * (one["stretch_ratio"] - 1.0)
     if cause == FAILED:
         counts["failed_s"] += one["chips"] * (done_s - kept_s)
+    elif cause == CUT_OFF:
+        counts["cut_off_s"] += one["chips"] * (done_s - kept_s)
     else:
         counts["preempted_s"] += one["chips"] * (done_s - kept_s)
     one["left_s"] -= kept_s
@@ -122,7 +126,7 @@ def stop(s: State, job: int, now: float, cause: int) -> None:
         change_free(s, s.places[one["first"] + index], share_of(s, job, index))
     leave_running(s, job)
     counts["released"] = 1
-    if cause == FINISHED:
+    if over:
         one["status"], one["end_s"] = DONE, now
         return
     remove_event(s.queue, one["token"])

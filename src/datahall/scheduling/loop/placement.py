@@ -33,22 +33,28 @@ def place(s: State, job: int, beyond: bool) -> bool:
 def fill(s: State, job: int, beyond: bool, chosen: bool) -> bool:
     """Take nodes in order, of chosen leaves only or of all; those with a chip more than others need come first."""
     one = s.jobs[job]
-    base, extra = one["base"], one["extra"]
-    plain = one["nodes"] - extra
-    first, more, rest = one["first"], 0, 0
+    more, rest = 0, 0
     for node in range(s.nodes.free.size):
         if chosen and s.nodes.marked[s.nodes.leaf[node]] == 0:
             continue
-        chips = usable(s, node, beyond)
-        if chips > base and more < extra:
-            s.places[first + more] = node
-            more += 1
-        elif chips >= base and rest < plain:
-            s.places[first + extra + rest] = node
-            rest += 1
-        if more == extra and rest == plain:
+        more, rest = take_node(s, job, node, usable(s, node, beyond), more, rest)
+        if more + rest == one["nodes"]:
             return True
     return False
+
+
+@inline
+def take_node(s: State, job: int, node: int, chips: int, more: int, rest: int) -> tuple[int, int]:
+    """Put a node with so many chips beside those that a job has: with a chip more, or without, whichever it lacks."""
+    one = s.jobs[job]
+    base, extra = one["base"], one["extra"]
+    if chips > base and more < extra:
+        s.places[one["first"] + more] = node
+        more += 1
+    elif chips >= base and rest < one["nodes"] - extra:
+        s.places[one["first"] + extra + rest] = node
+        rest += 1
+    return more, rest
 
 
 @inline

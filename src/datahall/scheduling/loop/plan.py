@@ -11,6 +11,7 @@ import numpy as np
 
 from datahall.compiled import inline
 from datahall.scheduling.loop.lifecycle import start
+from datahall.scheduling.loop.placement import take_node
 from datahall.scheduling.loop.state import State, share_of
 
 MOVED = 16  # waiting jobs whose promises are looked at anew after every event
@@ -155,26 +156,20 @@ def earliest(s: State, job: int, rows: int) -> float:
     if counts["rows"] + 2 > s.row_s.size:
         return np.inf
     length_s = length_of(s, job)
-    base, extra = one["base"], one["extra"]
-    plain, first = one["nodes"] - extra, one["first"]
+    base = one["base"]
     row = next_in_number(s, job, 0, rows, length_s)
     while row < rows:
         more, rest = 0, 0
         for turn in range(2):  # first those that are taken until then: free ones may be used till then
             for node in range(s.nodes.free.size):
-                if more == extra and rest == plain:
+                if more + rest == one["nodes"]:
                     break
                 before = s.table[row - 1, node] if row > 0 else 0
                 if (before >= base) != (turn == 1):
                     continue
                 chips = left_until(s, row, node, s.row_s[row] + length_s, base)
-                if chips > base and more < extra:
-                    s.places[first + more] = node
-                    more += 1
-                elif chips >= base and rest < plain:
-                    s.places[first + extra + rest] = node
-                    rest += 1
-        if more == extra and rest == plain:
+                more, rest = take_node(s, job, node, chips, more, rest)
+        if more + rest == one["nodes"]:
             return float(s.row_s[row])
         row = next_in_number(s, job, row + 1, rows, length_s)
     return np.inf

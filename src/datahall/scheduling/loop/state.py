@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 NONE = -1
 TO_COME, WAITING, RUNNING, DONE, GIVEN_UP = range(5)  # what a job does
-FINISHED, FAILED, PREEMPTED, MIGRATED = range(4)  # why an attempt ended
+FINISHED, FAILED, PREEMPTED, MIGRATED, CUT_OFF = range(5)  # why an attempt ended
 END, REPAIR = 0, 1  # events of the queue
 BY_SUBMIT, BY_USAGE, BY_PRIORITY = range(3)  # who is first
 NOBODY, WHO_FITS, EASY, CONSERVATIVE = range(4)  # who may pass the first
@@ -38,7 +38,7 @@ def _record(ints: str, floats: str) -> np.dtype[np.void]:
 # needed: the tier that its nodes cross wherever they are; due_s: when it ends at the latest, by its limit; planned_s:
 # when it will start at the latest (conservative); promised_s: the earliest that it was ever told.
 JOB = _record(
-    "nodes base extra chips first user serving preemptible status token restarts needed",
+    "nodes base extra chips first user serving preemptible cut_off status token restarts needed",
     "submit_s left_s limit_s checkpoint_s network_fraction worst_ratio priority queued_s start_s first_s end_s due_s"
     " overhead_s stretch_ratio planned_s promised_s",
 )
@@ -46,7 +46,7 @@ POLICY = _record("order passing placement preempts defragments depth", "")
 COUNTS = _record(
     "waiting running free up arrived evicted logged events released reserved tested smallest outage luck rows"
     " failures",
-    "now_s shadow_s idle_s blocked_s down_s useful_s failed_s preempted_s placement_s restart_s half_life_s"
+    "now_s shadow_s idle_s blocked_s down_s useful_s failed_s preempted_s cut_off_s placement_s restart_s half_life_s"
     " again_s mttf_s repair_s failure_s",
 )
 # one time that a job ran: since when it had waited, from when to when, and why it ended

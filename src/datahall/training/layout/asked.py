@@ -130,6 +130,12 @@ def precision_of(job: TrainingJob, file: LayoutFile | None) -> str:
     return job.precision or (file.precision if file is not None else "") or USUAL_PRECISION
 
 
+def said_precision(scenario: Scenario) -> str:
+    """The number format of a scenario: as said, as its layout file says, or the usual."""
+    path = scenario.one(TrainingLayout).file
+    return precision_of(scenario.one(TrainingJob), read_layout(path) if path else None)
+
+
 def _stated_batch(job: TrainingJob, file: LayoutFile | None, layout: Layout) -> int:
     """The global batch that somebody or their layout file states, or 0."""
     return job.global_batch or (_batch_of_file(file, layout) if file is not None else 0)

@@ -160,8 +160,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def num_hosts(self) -> int:
-        """Hosts, or scale-up domains, that the chips stand in."""
-        return -(-self.layout.num_chips // self.cluster.num_domain)
+        """Hosts that the chips stand in: nodes of eight, trays of four in an NVL72."""
+        return -(-self.layout.num_chips // self.cluster.num_host_chips)
 
     @property
     def num_slow_hosts(self) -> int:
@@ -344,7 +344,7 @@ def simulate_step(
             num_replicas=layout.dp,
             num_stages=layout.pp,
             num_chips=layout.tp * layout.cp,
-            num_domain=cluster.num_domain,
+            num_host_chips=cluster.num_host_chips,
             seed=seed,
             step=step,
         )

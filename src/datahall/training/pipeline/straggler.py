@@ -85,21 +85,21 @@ def stage_speeds(
     num_replicas: int,
     num_stages: int,
     num_chips: int,
-    num_domain: int,
+    num_host_chips: int,
     seed: int,
     step: int,
 ) -> Floats:
     """How much longer each replica's stages take in one step, replica × stage, 1 where nobody is slow.
 
     `num_chips` share a stage of a replica and wait for the slowest of them.  Ranks of a stage lie together:
-    stage by stage, then replica by replica, as Megatron numbers them, `num_domain` to a host.
+    stage by stage, then replica by replica, as Megatron numbers them, `num_host_chips` to a host.
     """
     groups = num_stages * num_replicas
     speeds = np.ones(groups)
     if who.slow_hosts_fraction > 0:
-        slow = slow_hosts(who, num_hosts=-(-groups * num_chips // num_domain), seed=seed)
-        first = np.arange(groups) * num_chips // num_domain
-        last = ((np.arange(groups) + 1) * num_chips - 1) // num_domain
+        slow = slow_hosts(who, num_hosts=-(-groups * num_chips // num_host_chips), seed=seed)
+        first = np.arange(groups) * num_chips // num_host_chips
+        last = ((np.arange(groups) + 1) * num_chips - 1) // num_host_chips
         known = np.concatenate([[0], np.cumsum(slow)])
         speeds[known[last + 1] > known[first]] += who.slow_by_fraction
     if who.jitter_fraction > 0:

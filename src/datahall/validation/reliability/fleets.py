@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import GPU_FLEETS
+from datahall.reliability.asked import gpu_fleets
 from datahall.validation.measurement import Row, RowError
 
 P90 = 1.2815515655446004  # standard deviations of a normal
@@ -43,7 +43,7 @@ def own_presets(row: Row, catalog: Catalog) -> list[FailurePreset]:
 def other_fleets(row: Row, catalog: Catalog) -> list[FailurePreset]:
     """Fleets of GPUs that the source of a row did not count."""
     own = {one.name for one in own_presets(row, catalog)}
-    return [catalog.failure_preset(name) for name in GPU_FLEETS if name not in own]
+    return [one for one in gpu_fleets(catalog) if one.name not in own]
 
 
 def pooled(fleets: Sequence[FailurePreset]) -> Pooled:

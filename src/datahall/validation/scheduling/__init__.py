@@ -1,4 +1,4 @@
-"""Traces of clusters played again: chips held over time at the trace's own starts, and waits under our policies."""
+"""Traces of clusters played again: waits under our policy, and as a check the chips held at the trace's own starts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from datahall.scheduling.files.traces import LAYOUTS
 from datahall.validation.measurement import Format
 from datahall.validation.scheduling.replay import predict
 
+NOTES = (
+    "mean wait: of tenths of a trace's jobs under backfill, which knows neither users' shares nor nodes that were down",
+)
 FORMATS = (
     *(Format(one.title, frozenset(one.needs), predict) for one in LAYOUTS),
     Format("Slurm accounting (sacct)", frozenset({"JobID", "State", "Start"}), predict),

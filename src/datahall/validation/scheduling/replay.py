@@ -1,8 +1,9 @@
 """A trace played again on a cluster as large as the most that it held at once.
 
 At the trace's own starts every job asks when it really started: chips are held as they were, unless our nodes cannot
-be filled as theirs were.  Under a policy it asks when it was submitted: then we say when it starts, and know neither
-the shares of users nor the nodes that were down.
+be filled as theirs were.  Starts and run times are the trace's, so that is a check of our placement and no prediction,
+and is not scored.  Under a policy it asks when it was submitted: then we say when it starts, and know neither shares
+of users nor nodes that were down.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from datahall.scheduling.loop.state import Floats
 from datahall.scheduling.machine import Machine, plain_machine
 from datahall.scheduling.run import Conditions, simulate_queue
 from datahall.validation.measurement import Outcome, Row
-from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.scorecard import Prediction, Replayed, Unsupported
 
 HELD, WAIT = "chips held", "mean wait"
 NODE_CHIPS = 8  # of a node, where a trace does not say
 NUM_BINS = 100  # pieces of the time of a trace
 NUM_PARTS = 10  # of its jobs, in the order that they were submitted
 RESOLUTION_S = 1.0  # a trace counts whole seconds
-HELD_BAND, WAIT_BAND = (0.9, 1.1), (0.1, 10.0)
+WAIT_BAND = (0.1, 10.0)
 POLICY: QueuePolicy = "backfill"
 
 
@@ -58,7 +59,7 @@ def _played(rows: Sequence[Row], source: str) -> Iterator[Outcome]:
         return
     machine = _machine(file)
     name = source or file.title
-    for found in (*_held(file, machine, name), *_waits(file, machine, name)):
+    for found in (*_waits(file, machine, name), *_held(file, machine)):
         yield msgspec.structs.replace(found, where=rows[0].where)
 
 
@@ -76,7 +77,7 @@ def _machine(file: QueueFile) -> Machine:
     return plain_machine(nodes, size)
 
 
-def _held(file: QueueFile, machine: Machine, source: str) -> Iterator[Prediction]:
+def _held(file: QueueFile, machine: Machine) -> Iterator[Replayed]:
     """The mean number of chips held in each piece of time: by the trace, and as we place its jobs at its starts."""
     jobs = file.jobs
     exact = msgspec.structs.replace(jobs, submit_s=jobs.start_s, limit_s=jobs.run_s)
@@ -87,12 +88,11 @@ def _held(file: QueueFile, machine: Machine, source: str) -> Iterator[Prediction
     chips = jobs.chips.astype(np.float64)
     measured = between(jobs.start_s, jobs.start_s + jobs.run_s, chips, edges)
     attempts = run.attempts
-    predicted = between(attempts["start_s"], attempts["end_s"], attempts["chips"].astype(np.float64), edges)
+    replayed = between(attempts["start_s"], attempts["end_s"], attempts["chips"].astype(np.float64), edges)
     for place in np.flatnonzero(measured > 0).tolist():
-        yield _prediction(
-            file, machine, source, HELD, "count", f"{place}/{NUM_BINS} of its time", measured[place],
-            max(predicted[place], 1e-9), HELD_BAND,
-        )  # fmt: skip
+        yield Replayed(
+            metric=HELD, where=file.path, measured=float(measured[place]), predicted=float(replayed[place])
+        )
 
 
 def _waits(file: QueueFile, machine: Machine, source: str) -> Iterator[Prediction | Unsupported]:
@@ -106,35 +106,20 @@ def _waits(file: QueueFile, machine: Machine, source: str) -> Iterator[Predictio
         if seen <= 0:
             yield Unsupported("nobody waited: there is no wait to be wrong about", file.path)
         else:
-            label = f"jobs {part[0] + 1} to {part[-1] + 1}"
-            yield _prediction(file, machine, source, WAIT, "s", label, seen, said, WAIT_BAND)
+            label = f"jobs {part[0] + 1} to {part[-1] + 1}" if part.size > 1 else f"job {part[0] + 1}"
+            yield Prediction(
+                source=source,
+                hardware=f"{machine.num_chips:,} chips",
+                model=POLICY,
+                label=f"{WAIT}, {label}",
+                where=file.path,
+                measured=seen,
+                predicted=said,
+                low=said * WAIT_BAND[0],
+                high=said * WAIT_BAND[1],
+                metric=WAIT,
+            )
 
 
 def _mean(values: Floats, part: NDArray[np.int64]) -> float:
     return float(values[part].mean())
-
-
-def _prediction(
-    file: QueueFile,
-    machine: Machine,
-    source: str,
-    metric: str,
-    unit: str,
-    label: str,
-    measured: float,
-    predicted: float,
-    band: tuple[float, float],
-) -> Prediction:
-    return Prediction(
-        source=source,
-        hardware=f"{machine.num_chips:,} chips",
-        model=POLICY if metric == WAIT else "own starts",
-        label=f"{metric}, {label}",
-        where=file.path,
-        measured=float(measured),
-        predicted=float(predicted),
-        low=float(predicted) * band[0],
-        high=float(predicted) * band[1],
-        unit=unit,
-        metric=metric,
-    )

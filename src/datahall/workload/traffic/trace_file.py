@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from datahall.catalog.csv_document import CUT_OFF, csv_rows
 from datahall.errors import DocumentError, Problem, ScenarioError, option
 from datahall.workload.traffic.requests import Floats, Ints, Requests
 from datahall.workload.traffic.trace_format import (
@@ -22,7 +21,6 @@ from datahall.workload.traffic.trace_format import (
 
 MOST_PROBLEMS = 20  # listed; the rest are counted
 LINKS = ("after", "group", "shared", "session", "priority")
-CUT_OFF = "the file seems cut off: fetch it again, or remove its last line"
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,25 +74,17 @@ def _text(name: str) -> str:
 
 
 def _csv_table(name: str, text: str) -> _Table:
-    reader = csv.reader(io.StringIO(text))
-    rows, lines, problems = [], [], []
-    try:
-        head = [column.strip() for column in next(row for row in reader if row)]
-        for row in reader:
-            if len(row) == len(head):
-                rows.append(row)
-                lines.append(reader.line_num)
-            elif row:
-                seen = f"{len(row)} values under {len(head)} columns"
-                problems.append(Problem(f"{name}:{reader.line_num}", seen))
-    except csv.Error as error:  # a quote that never ends
-        raise DocumentError(name, [Problem(f"{name}:{reader.line_num}", f"not CSV: {error}")]) from error
-    if problems and problems[-1].where == f"{name}:{reader.line_num}":
+    found = csv_rows(name, text)
+    problems = [
+        Problem(f"{name}:{one.line}", f"{one.num_values} values under {len(found.head)} columns")
+        for one in found.wrong
+    ]
+    if found.is_cut_off:
         problems[-1].hint = CUT_OFF
-    if not rows and not problems:
+    if not found.rows and not problems:
         problems.append(Problem(f"{name}:1", "columns but no rows", "is this the file you meant?"))
     _raise(name, problems)
-    return _Table(dict(zip(head, (list(column) for column in zip(*rows, strict=True)), strict=True)), lines)
+    return _Table({column: list(values) for column, values in found.columns.items()}, found.lines)
 
 
 def _json_table(name: str, text: str) -> _Table:

@@ -28,7 +28,6 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
         "one batch"  # what readers load at once: a whole batch each, or parts of one batch together
     )
     prepare_bytes_per_s: float = nan  # what one core decodes or tokenises
-    checkpoint_bytes_per_parameter: float = nan
     step_s: dict[str, float] = {}  # by chip, how long one works on a batch
     aliases: tuple[str, ...] = ()
     note: str = ""
@@ -50,7 +49,6 @@ FIELDS = (
     Field("readers", "num_readers", "readers of a chip"),
     Field("loader", "loader", "what readers load at once", "text", choices=get_args(Loader)),
     Field("prepare", "prepare_bytes_per_s", "what one core prepares"),
-    Field("checkpoint", "checkpoint_bytes_per_parameter", "bytes of a checkpoint for each parameter"),
     Field("aliases", "aliases", "other names", "texts"),
     Field("note", "note", "note", "text"),
 )

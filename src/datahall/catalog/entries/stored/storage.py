@@ -42,6 +42,11 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
         return self.place == "shared"
 
     @property
+    def is_memory(self) -> bool:
+        """Whether it is the host's own memory, of which one cannot add units."""
+        return self.unit == "host"
+
+    @property
     def latency_spread_s(self) -> float:
         """Standard deviation of a request's latency, as if it were spread evenly over the published range [s]."""
         known = self.facts.get("latency_s")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Listed, Name, Quantity, Share
-from datahall.scenario.words import DATA_FORMATS, KEEPINGS, SHUFFLES
+from datahall.scenario.words import DATA_FORMATS, KEEPINGS, SHUFFLES, Format, Keeping, Shuffle
 
 USUAL_STORAGE = ("nvme", "parallel", "object")
 USUAL_PREFETCH = 2  # batches, as PyTorch's DataLoader and DLIO have it
@@ -12,7 +12,6 @@ USUAL_CORES = 112  # of a host with two sockets, as a DGX H100 has
 USUAL_NIC_BYTES_PER_S = 50e9  # 400 Gb/s
 USUAL_MEMORY_BYTES = 2e12  # as a DGX H100 has
 USUAL_INTERVAL_S = 1800.0
-USUAL_MFU = 0.4  # as Llama 3 405B was trained with: 38 to 43 %
 SLOWEST_BYTES_PER_S = 1e3
 
 
@@ -39,17 +38,28 @@ class DataPath(Section, frozen=True, kw_only=True):
     utilisation_fraction: Annotated[float, Share("Share of their time that chips must work.", above=True)] = (
         0.9
     )
-    chips_per_host: Annotated[int, Count("Chips that load over one host.", most=1024)] = 8
+    chips_per_host: Annotated[
+        int | None, Count("Chips that load over one host (default: as the chip is sold).", most=1024)
+    ] = None
     batch: Annotated[
         int | None, Count("Samples of a chip and step (default: the workload's).", most=2**30)
     ] = None
     step_s: Annotated[
         float | None,
-        Quantity("How long a chip works on a batch (default: as measured for the workload).", above=True),
+        Quantity(
+            "How long a chip works on a batch (default: as measured for the workload, or of a model's fastest layout).",
+            above=True,
+        ),
     ] = None
     mfu_fraction: Annotated[
-        float, Share("Share of a chip's peak at which a model trains on text.", above=True, name="mfu")
-    ] = USUAL_MFU
+        float | None,
+        Share(
+            "Share of a chip's peak at which a model trains on text (default: that of its fastest layout).",
+            above=True,
+            name="mfu",
+            against=("step",),
+        ),
+    ] = None
     sample_bytes: Annotated[
         float | None, Quantity("Size of a sample, or of a token (default: the workload's).", least=1.0)
     ] = None
@@ -57,7 +67,7 @@ class DataPath(Section, frozen=True, kw_only=True):
         float | None, Quantity("Size of the data set (default: the workload's).", least=1.0)
     ] = None
     stored_as: Annotated[
-        str | None,
+        Format | None,
         Choice(
             f"How samples lie: {', '.join(DATA_FORMATS)} (default: the workload's).", options=DATA_FORMATS
         ),
@@ -66,7 +76,7 @@ class DataPath(Section, frozen=True, kw_only=True):
         float, Share("Share of a sample's bytes that columns are read of.", needs=("stored_as",), above=True)
     ] = 1.0
     shuffle: Annotated[
-        str | None,
+        Shuffle | None,
         Choice(
             f"Order of reading: {', '.join(SHUFFLES)} (default: random of files, a buffer of shards).",
             options=SHUFFLES,
@@ -82,10 +92,12 @@ class DataPath(Section, frozen=True, kw_only=True):
         float | None,
         Quantity("What a core takes to decode or tokenise a sample (default: nothing).", most=3600.0),
     ] = None
-    cores: Annotated[int, Count("Cores of a host that readers run on.", most=4096)] = USUAL_CORES
+    cores: Annotated[
+        int, Count("Cores of a host that readers prepare samples on.", most=4096, needs=("prepare",))
+    ] = USUAL_CORES
     cache_bytes: Annotated[float, Quantity("Memory of a host that caches the data set.")] = 0.0
     keeping: Annotated[
-        str,
+        Keeping,
         Choice(
             "What the cache keeps: lru, or pinned (a part, for good).", options=KEEPINGS, needs=("cache",)
         ),
@@ -98,7 +110,8 @@ class DataPath(Section, frozen=True, kw_only=True):
         float, Quantity("Round trip to the region where shared storage is; none: the same.", most=60.0)
     ] = 0.0
     checkpoint_bytes: Annotated[
-        float | None, Quantity("Size of a checkpoint (default: of a model, from its parameters).")
+        float | None,
+        Quantity("Size of a checkpoint (default: of a model, its weights and the optimizer's state)."),
     ] = None
     interval_s: Annotated[
         float, Quantity("Time between checkpoints.", above=True, name="checkpoint_every")

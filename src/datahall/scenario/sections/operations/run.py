@@ -7,7 +7,7 @@ from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Flag, Quantity, Share
-from datahall.scenario.words import BATCH_RULES, DETECTORS
+from datahall.scenario.words import BATCH_RULES, DETECTORS, BatchRule, Detector
 from datahall.units import fmt
 
 MOST_RUNS = 1_000_000
@@ -42,7 +42,7 @@ class Recovering(Section, frozen=True, kw_only=True):
         Quantity("How long each planned stop takes (default: a restart without noticing it).", rare=True),
     ] = None
     elastic: Annotated[
-        str | None,
+        BatchRule | None,
         Choice(
             f"Replicas go on without one that fails; their batch and learning rate: {', '.join(BATCH_RULES)}.",
             options=BATCH_RULES,
@@ -53,7 +53,7 @@ class Recovering(Section, frozen=True, kw_only=True):
         5.0
     )
     sdc: Annotated[
-        str | None,
+        Detector | None,
         Choice(
             f"How silent corruption is noticed: {', '.join(DETECTORS)} (default: at once, as other failures).",
             options=DETECTORS,

@@ -9,7 +9,7 @@ from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, File, Flag, Listed, Quantity, Share, Text
 from datahall.scenario.sections.deployment import MOST_CHIPS
-from datahall.scenario.words import JOB_KINDS, QUEUE_POLICIES
+from datahall.scenario.words import BY_USE, JOB_KINDS, QUEUE_POLICIES, JobKind, QueuePolicy
 from datahall.units import DAY_S, HOUR_S
 
 USUAL_DEPTH = 1000  # waiting jobs that are looked at
@@ -41,7 +41,7 @@ class ClusterJob(Section, frozen=True, kw_only=True):
     user: Annotated[str, Text("Whose it is, for fair share.")] = ""
     account: Annotated[str, Text("On whose account, in place of the user.")] = ""
     kind: Annotated[
-        str, Choice("training or serving; a service loses no work when it stops.", options=JOB_KINDS)
+        JobKind, Choice("training or serving; a service loses no work when it stops.", options=JOB_KINDS)
     ] = "training"
     preemptible: Annotated[bool, Flag("It may be stopped or moved for others.")] = False
     gang: Annotated[bool, Flag("It needs all of its nodes at once; else they start one by one.")] = True
@@ -72,7 +72,7 @@ class Scheduler(Section, frozen=True, kw_only=True):
         File("Jobs of a sacct dump (--parsable2) or of a public cluster's CSV trace.", example="sacct.txt"),
     ] = ""
     policies: Annotated[
-        tuple[str, ...],
+        tuple[QueuePolicy, ...],
         Listed(
             f"One or several side by side: {', '.join(QUEUE_POLICIES)}.",
             of=Choice("", options=QUEUE_POLICIES),
@@ -127,13 +127,13 @@ class Scheduler(Section, frozen=True, kw_only=True):
 
     def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
         del model
-        if self.half_life_s is not None and "fair-share" not in self.policies:
+        if self.half_life_s is not None and not set(BY_USE) & set(self.policies):
             yield ScenarioError(
                 does_nothing("half_life", "no policy counts use"),
                 field="half_life",
-                hint=f"leave it out, or {option('policy', 'fair-share')}",
+                hint=f"leave it out, or {option('policy', BY_USE[0])}",
             )
 
     def usual(self) -> dict[str, object]:
-        half_life = {"half_life_s": USUAL_HALF_LIFE_S} if "fair-share" in self.policies else {}
+        half_life = {"half_life_s": USUAL_HALF_LIFE_S} if set(BY_USE) & set(self.policies) else {}
         return {**half_life, "policies": self.policies}
