@@ -69,7 +69,7 @@ WRONG = {
     ),
     "simulate run": (
         f"{MODEL}[fabric]\nchips = 64\n",
-        f'{MODEL}[fabric]\nchips = 64\n[run]\ndays = 3\n[checkpoint]\ninterval = "4d"\n',
+        f'{MODEL}[fabric]\nchips = 8\n[run]\ndays = 3\n[checkpoint]\ninterval = "4d"\n[recovery]\nplanned_every = 0\n',
         f"{MODEL}[fabric]\nchips = 48\n[run]\ndays = 3\n[layout]\ntp = 8\npp = 5\n",
         f'{MODEL}[fabric]\nchips = 64\n[run]\ndays = 3\n[failures]\nlike = "llama-4"\n',
     ),

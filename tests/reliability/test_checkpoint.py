@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
 from datahall.errors import InfeasibleError
@@ -22,9 +23,11 @@ from datahall.reliability.checkpoint.plan import (
     shares_of,
 )
 from datahall.reliability.checkpoint.size import checkpoint_size
-from datahall.reliability.checkpoint.tier import OUTLIVES, Cadence, CheckpointTier
-from datahall.reliability.ettr import renewal_ettr
-from datahall.reliability.process import process_of
+from datahall.reliability.checkpoint.tier import TIER_ROWS, Cadence, CheckpointTier
+from datahall.reliability.ettr import best_interval_s, renewal_ettr
+from datahall.reliability.process import mttf_s, process_of
+from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.simulate import simulate_runs
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.step.step import Job
@@ -71,11 +74,19 @@ def test_replicas_write_each_value_once(name: str, zero: int) -> None:
 
 
 def test_every_failure_leaves_the_remote_copy_and_each_tier_what_is_nearer() -> None:
-    assert set(OUTLIVES["remote"]) == set(COPY_TIERS)
-    assert set(OUTLIVES) == set(COPY_TIERS)
-    assert "peer" not in OUTLIVES["local"], "a lost node takes its drives with it"
+    assert set(TIER_ROWS["remote"].outlives) == set(COPY_TIERS)
+    assert list(TIER_ROWS) == list(COPY_TIERS)
+    assert "peer" not in TIER_ROWS["local"].outlives, "a lost node takes its drives with it"
     assert covered(SHARES, TIERS[-1]) == pytest.approx(1.0)
     assert covered(SHARES, TIERS[0]) == pytest.approx(0.08)
+
+
+def test_a_tier_is_one_row_and_the_help_names_it() -> None:
+    """All that is known of a tier whatever the machine: what it is called, what it outlives, whether it has files."""
+    assert list(TIER_ROWS) == list(COPY_TIERS)
+    assert len({row.title for row in TIER_ROWS.values()}) == len(COPY_TIERS)
+    for verb in ("show checkpoint", "simulate run"):
+        assert ", ".join(COPY_TIERS) in form_of(verb).fields["tier"].kind.help
 
 
 def test_shares_are_those_of_the_causes() -> None:
@@ -136,6 +147,68 @@ def test_the_best_plan_keeps_as_much_as_any_choice_of_tiers(
     ]
     assert best.last.tier.name == "remote"
     assert best.ettr >= max(every) - 4 * WORTH
+
+
+@given(
+    shares=st.lists(st.floats(0.0, 1.0), min_size=5, max_size=5).filter(lambda values: sum(values) > 0.1),
+    stops_s=st.lists(st.floats(0.01, 600.0), min_size=5, max_size=5),
+    mttf_s=st.floats(1e3, 1e7),
+    num=st.integers(1, 4),
+)
+def test_nearer_copies_are_never_rarer_and_no_tier_makes_a_plan_worse(
+    shares: list[float], stops_s: list[float], mttf_s: float, num: int
+) -> None:
+    """A near copy that is rarer than a far one is never the newest; what costs more than it saves is left out."""
+    parts: dict[Tier, float] = {
+        name: share / sum(shares) for name, share in zip(COPY_TIERS, shares, strict=True)
+    }
+    tiers = [
+        tier(name, stop_s, 0.1 * place)
+        for place, (name, stop_s) in enumerate(zip(COPY_TIERS, stops_s, strict=True))
+    ]
+    named = (*tiers[:num], tiers[-1])
+    intervals_s = [one.interval_s for one in plan_of(named, parts, mttf_s, 300.0, step_s=3.0).cadences]
+    assert intervals_s == sorted(intervals_s)
+    best = best_plan(named, parts, mttf_s, 300.0, step_s=3.0, worth_fraction=0.0)
+    for count in range(num + 1):
+        for some in combinations(named[:-1], count):
+            assert best.ettr >= plan_of((*some, tiers[-1]), parts, mttf_s, 300.0, step_s=3.0).ettr
+
+
+def test_a_tier_that_blocks_as_long_as_a_farther_one_is_left_out() -> None:
+    """Drives survive a quarter of the failures and stop the run as long as the storage, which survives all."""
+    near, far = tier("local", 5.0, 0.1), tier("remote", 5.0, 3.0)
+    best = best_plan((near, far), SHARES, MTTF_S, 600.0, step_s=3.0, worth_fraction=0.0)
+    assert best.names == ("remote",)
+    both = plan_of((near, far), SHARES, MTTF_S, 600.0, step_s=3.0)
+    assert both.cadences[0].interval_s == both.cadences[1].interval_s, "written together"
+    assert both.last.interval_s == pytest.approx(best_interval_s(10.0, MTTF_S))
+
+
+@pytest.mark.parametrize(
+    "names", [("local", "remote"), ("host", "peer", "remote"), ("peer", "local", "remote")]
+)
+def test_plans_of_several_tiers_keep_what_their_simulation_does(names: tuple[Tier, ...]) -> None:
+    process = process_of(CATALOG.failure_preset("llama-3"), CATALOG, 2048)
+    some = [one for one in TIERS if one.name in names]
+    plan = plan_of(some, shares_of(process.causes), mttf_s(process), 600.0, step_s=3.0)
+    recovery = Recovery(detect_s=600.0, reschedule_s=0.0, warmup_s=0.0)
+    runs = simulate_runs(
+        process, plan.cadences, recovery, until_s=100 * 86_400.0, goal_s=inf, num_runs=60, seed=1
+    )
+    assert plan.ettr == pytest.approx(float(runs.ettr.mean()), abs=0.002)
+
+
+@pytest.mark.parametrize("mttf_s", [1e4, 1e6, 1e8, 1e10])
+@pytest.mark.parametrize("blocking_s", [0.5, 5.0, 3600.0, 864_000.0])
+def test_the_best_interval_is_that_of_brute_force_however_rare_failures_are(
+    mttf_s: float, blocking_s: float
+) -> None:
+    plan = plan_of([tier("remote", blocking_s)], SHARES, mttf_s, 600.0, step_s=1.0)
+    grid = np.geomspace(1.0, 1e9, 4000)
+    kept = [renewal_ettr(float(one), blocking_s, 600.0, mttf_s) for one in grid]
+    if max(kept) > 0.0:
+        assert plan.last.interval_s == pytest.approx(float(grid[int(np.argmax(kept))]), rel=0.05)
 
 
 @given(drain_s=st.floats(0.0, 20_000.0))

@@ -139,5 +139,8 @@ def test_limits() -> None:
 
 def test_one_replica_of_many_costs_its_share() -> None:
     """32 replicas, ten minutes until one is back, 3 s until the others go on, a failure every 18 min."""
-    assert replica_ettr(600.0, 3.0, 1080.0, 1 / 32) == pytest.approx(1 - 3 / 1080 - 600 / 32 / 1080)
-    assert replica_ettr(600.0, 3.0, 1080.0, 1.0) == pytest.approx(1 - 603 / 1080), "alone it is the wall rate"
+    many = [1 - lost / 32 for lost in range(33)]
+    assert replica_ettr(600.0, 3.0, 1080.0, many) == pytest.approx(1 - 3 / 1080 - 600 / 32 / 1080)
+    assert replica_ettr(600.0, 3.0, 1080.0, [1.0]) == pytest.approx(exp(-600 / 1080) - 3 / 1080), (
+        "alone it is renewal"
+    )

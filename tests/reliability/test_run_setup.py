@@ -12,9 +12,13 @@ from tests.results import number
 import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
-from datahall.reliability.checkpoint.account import plan_account, tiers_account
+from datahall.catalog.entries.failures import Tier
+from datahall.planner.training.laid import laid_job
+from datahall.reliability.checkpoint.account import plan_account, restarting_fraction, tiers_account
+from datahall.reliability.checkpoint.plan import plan_of
 from datahall.reliability.checkpoint.tier import CheckpointTier
 from datahall.reliability.checkpoint.tiers import tiers_of
+from datahall.reliability.closed_form import expected
 from datahall.reliability.job import RunningJob
 from datahall.reliability.run import Run, run_of
 from datahall.scenario.read import read_names
@@ -25,7 +29,8 @@ LLAMA: dict[str, Any] = {"model": "llama-3.1-405b", "chips": 16_384}
 
 
 def asked(verb: str = "show checkpoint", **said: Any) -> Run:
-    return run_of(read_names(form_of(verb), {**LLAMA, **said}, CATALOG), choose=verb == "show checkpoint")
+    scenario = read_names(form_of(verb), {**LLAMA, **said}, CATALOG)
+    return run_of(scenario, laid_job(scenario), choose=verb == "show checkpoint")
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +93,53 @@ def test_what_a_failure_costs_is_its_restart_its_drain_and_half_an_interval() ->
     assert last.num_steps == pytest.approx(last.cadence.interval_s / run.job.step_s)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"storage": "1GB/s", "tier": "remote"},
+        {"tier": "peer,remote", "storage": "5GB/s"},
+        {"failure_rate": 90.0},
+        {"failure_rate": 1e-6},
+        {"blocking": "1h", "tier": "remote"},
+    ],
+)
+def test_stops_lost_work_restarts_and_what_is_kept_are_all_of_the_time(said: dict[str, Any]) -> None:
+    run = asked(**said)
+    rows = plan_account(run)
+    parts = [*(one.blocking_fraction for one in rows), *(one.lost_fraction for one in rows)]
+    assert all(0.0 <= one <= 1.0 for one in parts)
+    assert sum(parts) + restarting_fraction(run.plan) + run.plan.ettr == pytest.approx(1.0)
+
+
+def test_the_shares_of_a_plan_are_those_that_its_simulation_finds() -> None:
+    """Storage that takes 95 min for a copy: 26 % are kept, and about as much is lost."""
+    run = asked("simulate run", days=54, storage="1GB/s", tier="remote", planned_every="0 s")
+    lost = plan_account(run)[0].lost_fraction
+    answer = dh.simulate_run(**LLAMA, days=54, storage="1GB/s", tier="remote", planned_every="0 s", runs=60)
+    assert lost == pytest.approx(number(answer, "lost_s") / number(answer, "elapsed_s"), abs=0.02)
+
+
+def test_hot_spares_are_not_rescheduled_to_in_planned_stops_either() -> None:
+    run = asked("simulate run", days=54, hot_spares=True, reschedule="4h")
+    assert run.recovery.planned_s == pytest.approx(300 + run.plan.last.tier.load_s)
+    assert run.recovery.fixed_s == pytest.approx(180 + 300)
+
+
+def test_what_a_run_keeps_hangs_on_steps_that_wait_and_check() -> None:
+    """Two replicas that vote do all twice: half of what is kept without."""
+    once, twice = (expected(asked("simulate run", days=54, **said)) for said in ({}, {"sdc": "vote"}))
+    assert twice.leaves["steps"] == 0.5
+    assert twice.ettr == pytest.approx(once.ettr / 2, rel=0.01)
+    assert twice.worst == "steps"
+
+
 def test_an_interval_is_a_step_at_least() -> None:
     quick = CheckpointTier(name="host", blocking_s=1e-6, drain_s=0.0, load_s=0.0)
-    assert quick.best_interval_s(1000.0, 30.0) == 30.0
+    far = CheckpointTier(name="remote", blocking_s=1e-6, drain_s=0.0, load_s=0.0)
+    shares: dict[Tier, float] = {"device": 0.0, "host": 0.5, "peer": 0.0, "local": 0.0, "remote": 0.5}
+    plan = plan_of((quick, far), shares, 1000.0, 0.0, step_s=30.0)
+    assert [one.interval_s for one in plan.cadences] == [30.0, 30.0]
 
 
 def test_planned_stops_are_those_of_whose_rates_are_used() -> None:
@@ -128,6 +177,15 @@ def test_slow_hosts_and_jitter_slow_the_step() -> None:
         {"failure_rate": 2e-2, "restart": "20min"},
         {"job_failures": "20/day"},
         {"shock_rate": "0.5/day", "shock_nodes": 32},
+        {"tier": "local,remote"},
+        {"sdc": "vote"},
+        {"slow_hosts": "100 %", "slow_by": "300 %"},
+        {"jitter": "20 %"},
+        {"elastic": "linear", "global_batch": 4096, "restart": "2h"},
+        {"elastic": "kept", "reschedule": "4h", "hot_spares": True},
+        {"hot_spares": True, "reschedule": "4h"},
+        {"interval": "40h"},
+        {"planned_every": "1d", "planned": "6h", "restart": "1min", "failure_rate": 0.02},
     ],
 )
 def test_closed_form_and_simulation_agree_on_whole_runs(said: dict[str, Any]) -> None:

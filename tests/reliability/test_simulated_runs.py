@@ -264,6 +264,49 @@ def test_planned_stops_lose_no_work() -> None:
     assert runs.lost_s("lost_s")[0] == 0.0
 
 
+@pytest.mark.parametrize("mttf_s", [3600.0, 7200.0, 1e6])
+def test_a_planned_stop_lasts_to_its_end_whatever_fails_in_it(mttf_s: float) -> None:
+    """Six hours a day, of which failures shorten none: 9 stops of 10 days are 54 h in every run."""
+    recovery = restart(60.0, planned_every_s=DAY_S, planned_s=6 * 3600.0)
+    runs = played(failing(mttf_s), [every(60.0, tier(blocking_s=0.1))], recovery, days=9.9, num_runs=50)
+    assert (runs.runs["num_planned"] == 9).all()
+    assert runs.lost_s("planned_s") == pytest.approx(54 * 3600.0)
+
+
+def test_more_failures_never_make_a_run_better() -> None:
+    recovery = restart(60.0, planned_every_s=DAY_S, planned_s=6 * 3600.0)
+    kept = [
+        float(played(failing(one), [every(300.0, tier(blocking_s=1.0))], recovery, days=30.0).ettr.mean())
+        for one in (1e6, 1e5, 2e4, 7200.0, 3600.0)
+    ]
+    assert kept == sorted(kept, reverse=True)
+    assert 0.74 < kept[0] < 0.76
+
+
+def test_a_node_that_fails_in_a_planned_stop_is_waited_for_only_beyond_it() -> None:
+    """Repairs of an hour or so, without spares: in stops of six hours only those of the last hour are waited for."""
+    process = failing(4 * 3600.0, repair_fraction=1.0)
+    stops = restart(0.0, planned_every_s=8 * 3600.0, planned_s=6 * 3600.0, num_spares=0)
+    runs = played(process, [every(60.0, tier(blocking_s=0.1))], stops, days=30.0)
+    without = restart(0.0, num_spares=0)
+    always = played(process, [every(60.0, tier(blocking_s=0.1))], without, days=30.0)
+    waits, all_waits = (float(one.lost_s("wait_s").mean()) for one in (runs, always))
+    assert 0.2 * all_waits < waits < 0.5 * all_waits
+    whole = runs.work_s + sum(runs.lost_s(name) for name in LOSSES)
+    assert whole == pytest.approx(runs.elapsed_s, rel=1e-9)
+
+
+def test_a_replica_on_a_hot_spare_is_not_rescheduled() -> None:
+    """Spares without end: that rescheduling would take four hours is the same as none."""
+    process, plan = failing(20_000.0), [every(10_000.0, tier(blocking_s=1e-6))]
+    hot = msgspec.structs.replace(restart(600.0), speeds=(1.0, 0.75, 0.5, 0.25), hot_spares=True)
+    kept = [
+        float(played(process, plan, msgspec.structs.replace(hot, reschedule_s=one), days=60.0).ettr.mean())
+        for one in (0.0, 4 * 3600.0)
+    ]
+    assert kept[0] == kept[1] == pytest.approx(1 - 600.0 / 4 / 20_000.0, abs=5e-4)
+
+
 def test_replicas_go_on_without_one() -> None:
     """Four replicas, of which a failure takes one for the restart: a quarter of the throughput, and a stall."""
     recovery = msgspec.structs.replace(restart(600.0), speeds=(1.0, 0.75, 0.5, 0.25), stall_s=5.0)

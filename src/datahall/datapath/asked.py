@@ -12,7 +12,7 @@ from datahall.catalog.entries.stored.dataset import Dataset
 from datahall.catalog.entries.stored.storage import Storage
 from datahall.counted import counted
 from datahall.datapath.benchmark import LEAST_STEPS
-from datahall.datapath.demand import fastest, size_of, tokens_per_s, trained
+from datahall.datapath.demand import Laid, fastest, size_of, tokens_per_s, trained
 from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.sections.text import TEXT
 from datahall.errors import ScenarioError, UnsupportedError, option
@@ -51,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.model.name if self.model else self.dataset.name
 
 
-def asked_of(scenario: Scenario) -> Asked:
+def asked_of(scenario: Scenario, laid: Laid) -> Asked:
     """Read a question; what cannot be, is refused with the input that is at fault."""
     inputs, fabric = scenario.one(DataPath), scenario.one(FabricDesign)
     catalog = scenario.catalog
@@ -64,7 +64,7 @@ def asked_of(scenario: Scenario) -> Asked:
     assert fabric.chips is not None  # the verb requires it
     training = None
     if model is not None and inputs.step_s is None and inputs.mfu_fraction is None:
-        training = fastest(trained(scenario, inputs.workload))
+        training = fastest(trained(scenario, inputs.workload), laid)
     batch = inputs.batch or _usual_batch(dataset, model, training)
     format = inputs.stored_as or ("shards" if dataset.num_samples_per_file > 1 else "files")
     sample_bytes = inputs.sample_bytes or dataset.sample_bytes

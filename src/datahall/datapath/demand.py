@@ -1,6 +1,6 @@
 """How fast chips take tokens that train a model on text, and what a checkpoint of it is.
 
-A model is trained as the house trains it: on the fastest layout of its chips, by the closed form of a step.  Where
+A model is trained as the house trains it: on the fastest layout of its chips.  Where
 somebody says how fast, it is
 
     tokens/s of a chip = MFU · peak / FLOP of a token
@@ -11,13 +11,16 @@ Text never starves a chip; what storage has to bear are checkpoints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
-from datahall.reliability.job import RunningJob, running_job
+from datahall.reliability.job import RunningJob
 from datahall.scenario.scenario import Scenario, section_name
 from datahall.scenario.sections.root import Root
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
@@ -25,6 +28,8 @@ from datahall.training.layout.layout import Layout
 from datahall.training.setup import framework_of, job_of
 from datahall.workload.flops import training_flop_per_token
 from datahall.workload.parameters import count_parameters
+
+Laid: TypeAlias = Callable[[Scenario], RunningJob]  # lays a job out, which a room further up does
 
 WEIGHT_BYTES = 2.0  # of a parameter, as weights are stored
 
@@ -35,10 +40,10 @@ def trained(scenario: Scenario, model: str) -> Scenario:
     return msgspec.structs.replace(scenario, sections={**scenario.sections, section_name(Root): (root,)})
 
 
-def fastest(asked: Scenario) -> RunningJob:
+def fastest(asked: Scenario, laid: Laid) -> RunningJob:
     """The job that trains a model on the chips there are; where there is none, its speed has to be said."""
     try:
-        return running_job(asked)
+        return laid(asked)
     except (InfeasibleError, ScenarioError) as error:
         error.hint = f"other {option('chips')}, or say how fast they train: {option('mfu', '40%')}"
         raise

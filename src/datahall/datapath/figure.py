@@ -119,7 +119,7 @@ def _trained(asked: Asked, model: Model) -> Breakdown:
     """The step of a model: on its fastest layout, or at the share of the peak that somebody says."""
     job, training = asked.job, asked.training
     if training is not None:
-        how = f"closed form of a training step on {training.layout.words}, the fastest layout"
+        how = f"a training step on {training.layout.words}, the fastest layout"
         rate = derived("tokens per second of all chips", training.tokens_per_s, "tokens_per_s", how)
         tokens = product("tokens of a step", [_chips(job), _batch(asked)], "tokens")
         return quotient("step", tokens, rate, "s")

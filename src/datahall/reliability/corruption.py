@@ -95,7 +95,8 @@ def corrupted(
 ) -> Corrupted:
     """What silent corruption costs: all since the last good checkpoint, a restart, and finding the device.
 
-        loss = delay + interval / 2 + restart + bisect;   share = overhead + events per day · loss / day
+        loss = delay + interval / 2 + restart + bisect
+        share = overhead / (1 + overhead) + events per day · loss / day
 
     Parameters: corruptions per day; how they are noticed; time of a step, between checkpoints, of a restart, to find
     the device where the method does not say it [s].
@@ -105,7 +106,7 @@ def corrupted(
     [0.058, 0.013]
     """
     loss_s = found.delay_s + interval_s / 2.0 + restart_s + (0.0 if found.finds_device else bisect_s)
-    lost = found.overhead_fraction + per_day * loss_s / DAY_S
+    lost = found.overhead_fraction / (1.0 + found.overhead_fraction) + per_day * loss_s / DAY_S
     return Corrupted(loss_s, min(1.0, lost), per_day * found.delay_s / step_s)
 
 

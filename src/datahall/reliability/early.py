@@ -6,7 +6,6 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.early import check_job, check_machine, says_layout
@@ -29,7 +28,7 @@ def check_checkpoint(scenario: Scenario) -> None:
 
 
 def check_weeks(scenario: Scenario) -> None:
-    """The same of a run, whose length is said in days or in tokens, and whose checkpoints come before its end."""
+    """The same of a run, whose length is said in days or in tokens."""
     days, job = scenario.one(RunLength).num_days, scenario.one(TrainingJob)
     if (days is None) == (job.num_tokens is None):
         raise ScenarioError(
@@ -42,13 +41,5 @@ def check_weeks(scenario: Scenario) -> None:
             f"{option('deadline')} is for tokens, and the run ends after {fmt(days * DAY_S, 's')} anyway",
             field="deadline",
             hint=f"{option('tokens', '15T')} in place of {option('days')}, or leave {option('deadline')} out",
-        )
-    interval_s = scenario.one(Checkpointing).interval_s
-    if interval_s is not None and days is not None and interval_s > days * DAY_S:
-        raise ScenarioError(
-            f"no checkpoint is taken: the run ends after {fmt(days * DAY_S, 's')}, before the first at "
-            f"{fmt(interval_s, 's')}",
-            field="interval",
-            hint=f"a shorter {option('interval')}",
         )
     check_checkpoint(scenario)

@@ -17,6 +17,7 @@ Kokolis et al. (2025), Revisiting reliability in large-scale machine learning re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, expm1, inf, sqrt
 
 NARROW = 1e-12  # a search ends where the interval is known to such a share
@@ -86,15 +87,20 @@ def best_interval_s(blocking_s: float, mttf_s: float) -> float:
     return (low + high) / 2.0
 
 
-def replica_ettr(restart_s: float, stall_s: float, mttf_s: float, lost_fraction: float) -> float:
+def replica_ettr(restart_s: float, stall_s: float, mttf_s: float, speeds: Sequence[float]) -> float:
     """Share of the throughput that is kept where a failure takes one replica and the others go on.
 
     Parameters: until the replica is back [s]; all replicas wait for the new membership [s]; mean time between failures
-    [s]; throughput that goes with one of DP replicas, 1/DP where their batch shrinks.
+    [s]; throughput by the number of replicas that are out, (1, 1 − 1/DP, …) where their batch shrinks.
 
-        ETTR = 1 − stall/M − R·lost/M, never below 0
+        ETTR = E[speed(n)] − stall/M, never below 0;   n is Poisson with mean R/M (M/G/∞), and without replicas 0
 
-    >>> round(replica_ettr(600.0, 3.0, 1080.0, 1 / 32), 3)
+    >>> round(replica_ettr(600.0, 3.0, 1080.0, [1 - lost / 32 for lost in range(32)]), 3)
     0.98
     """
-    return max(0.0, 1.0 - (stall_s + restart_s * lost_fraction) / mttf_s)
+    out = restart_s / mttf_s
+    chance, kept = exp(-out), 0.0
+    for lost, speed in enumerate(speeds):
+        kept += chance * speed
+        chance *= out / (lost + 1)
+    return max(0.0, kept - stall_s / mttf_s)

@@ -26,16 +26,22 @@ from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import interrupted
 from datahall.units import DAY_S
 
+SHOCK = "shock"  # the component of what nodes share
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
 def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
     """Mean time between interruptions of the job."""
+    counted = sum(cause.rate_per_node_day for cause in run.process.causes if cause.component != SHOCK)
     steady = interrupted(run.process, run.recovery).rate_per_node_day
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
-    each = fact("failures of a node per day", steady, "count", *sources, note=preset.title).unless_said(
+    each = fact("failures of a node per day", counted, "count", *sources, note=preset.title).unless_said(
         "failure_rate"
     )
+    if steady > counted * (1.0 + 1e-12):
+        how = "of what nodes share, of the job, of capacity that is taken away"
+        more = derived("other interruptions per node and day", steady - counted, "count", how)
+        each = total("interruptions per node and day", [each, more])
     parts = [derived("nodes", run.process.num_nodes, "count"), each]
     if run.process.age_s is not None:
         rate = sum(cause.rate_per_node_day for cause in run.causes)
@@ -83,10 +89,20 @@ def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown
     planned = []
     if isfinite(run.recovery.planned_every_s):
         planned.append(planned_figure(run.recovery))
+    slower = []
+    if run.speed_fraction < 1.0:
+        slower.append(speed_figure(run))
     return modelled(
         "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
-        *(tier_figure(one) for one in run.plan.cadences), *planned,
+        *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,
     )  # fmt: skip
+
+
+def speed_figure(run: Run) -> Breakdown:
+    """A step over one with those who are slow and with looking for corruption."""
+    step = derived("a step", run.job.step_s, "s", run.job.layout.words)
+    longer = derived("a step that waits and checks", run.step_s, "s", "the slowest sets the pace")
+    return quotient("speed of the steps", step, longer, "fraction")
 
 
 def planned_figure(recovery: Recovery) -> Breakdown:
@@ -103,7 +119,7 @@ def planned_figure(recovery: Recovery) -> Breakdown:
 def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     """What the simulation says, beside the closed form."""
     num = found.runs.size
-    how = f"work that was kept over the time that went by, mean of {num:,} runs"
+    how = f"work that was kept over the time that went by, of {num:,} runs together"
     figure = simulated("effective training time", spread.mean, "fraction", how, closed)
     if not spread.mean:
         return figure

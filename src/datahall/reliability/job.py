@@ -1,32 +1,18 @@
-"""The job that runs for weeks: its layout, how fast a step of it is, and the nodes that it stands on.
-
-A layout that nobody says is the fastest that fits, by the closed form of a step.
-"""
+"""The job that runs for weeks: its layout, how fast a step of it is, and the nodes that it stands on."""
 
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
-from datahall.counted import counted
-from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.fabric.design.parts import usual_server
 from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
-from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.training import TrainingJob
-from datahall.training.early import says_layout
-from datahall.training.layout.asked import precision_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
-from datahall.training.layout.search import search
-from datahall.training.layout.space import WIDE
 from datahall.training.memory.peak import peak_memory
-from datahall.training.pipeline.table import usual_order
-from datahall.training.setup import Setup, framework_of, job_of, machine_of, setup_of
-from datahall.training.step.step import step_band, step_times
+from datahall.training.setup import Setup
+from datahall.training.step.step import step_band
 from datahall.training.used import Used
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
@@ -37,10 +23,11 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job on its chips."""
 
     setup: Setup
-    step_s: float  # closed form
+    step_s: float
     headroom_bytes: float  # of a chip's memory
     num_node_chips: int
-    searched: bool  # whether the layout was found here
+    searched: bool  # whether nobody said the layout
+    num_idle: int = 0  # chips beside it that have no work
     size: CheckpointSize
 
     @property
@@ -63,7 +50,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> Used:
         """What it is computed with, by the attributes of inputs."""
-        used = self.setup.used
+        used = {**self.setup.used, "chips": self.num_chips + self.num_idle}
         return {name: used[name] for name in JOB_INPUTS if name in used} if self.searched else used
 
     @property
@@ -90,55 +77,17 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
         return step_band(self.setup.job, self.cluster, self.setup.framework)
 
 
-def running_job(scenario: Scenario) -> RunningJob:
-    """The job that a scenario asks for, laid out as it says or as is fastest."""
-    said = says_layout(scenario)
-    return job_on(setup_of(scenario) if said else _fastest(scenario), scenario.catalog, searched=not said)
-
-
-def job_on(setup: Setup, catalog: Catalog, *, searched: bool) -> RunningJob:
-    """A job that is laid out."""
+def job_on(setup: Setup, catalog: Catalog, *, step_s: float, searched: bool, num_idle: int = 0) -> RunningJob:
+    """A job that is laid out, and whose step takes so long."""
     job, space = setup.job, Space.of(setup.layout)
     memory = peak_memory(job, setup.cluster.chip, space, setup.books, schedule=setup.schedule)
     server = usual_server(catalog, setup.cluster.chip)
     return RunningJob(
         setup=setup,
-        step_s=float(step_times(job, setup.cluster, space, setup.framework).step_s[0]),
+        step_s=step_s,
         headroom_bytes=float(memory.headroom_bytes[0]),
         num_node_chips=min(server.num_host_chips, setup.cluster.num_chips),
         searched=searched,
+        num_idle=num_idle,
         size=checkpoint_size(job, setup.layout, setup.books),
-    )
-
-
-def _fastest(scenario: Scenario) -> Setup:
-    """The layout with the shortest step, by its closed form."""
-    job, framework = job_of(scenario), framework_of(scenario)
-    asked, chips = scenario.one(TrainingJob), scenario.one(FabricDesign).chips
-    assert chips is not None
-    cluster = machine_of(scenario)(chips)
-    options = msgspec.structs.replace(WIDE, margin_fraction=asked.margin_fraction)
-    found = search(job, cluster, framework, options=options)
-    if not found.num_fitting:
-        model = job.model.title or job.model.name
-        if len(found.space):
-            short = float(np.min(found.memory.total_bytes)) / found.memory.limit_bytes
-            raise InfeasibleError(
-                f"{model} does not fit on {counted(chips, 'chip')}: its leanest layout takes {short:.2f} times the "
-                "memory of one",
-                field="chips",
-                hint="more chips; what takes the memory: datahall show memory",
-            )
-        raise ScenarioError(
-            f"no layout of {model} divides {counted(chips, 'chip')} and a global batch of {job.global_batch:,}",
-            field="chips",
-            hint=f"e.g. {option('chips', 1 << (chips.bit_length() - 1))}, or another {option('global_batch')}",
-        )
-    return Setup(
-        job=job,
-        precision=precision_of(asked, None),
-        cluster=cluster,
-        layout=found.layout(0),
-        framework=framework,
-        schedule=usual_order(found.layout(0).vpp),
     )

@@ -10,6 +10,7 @@ from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.errors import ScenarioError, option
 from datahall.reliability.asked import preset_of, process_asked
 from datahall.reliability.checkpoint.plan import (
+    WORTH,
     CheckpointPlan,
     Shares,
     best_plan,
@@ -22,7 +23,7 @@ from datahall.reliability.checkpoint.tiers import tiers_of
 from datahall.reliability.corruption import BISECT_S, Detection, detection
 from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
-from datahall.reliability.job import RunningJob, running_job
+from datahall.reliability.job import RunningJob
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
 from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
 from datahall.reliability.simulation.simulate import interrupted
@@ -33,7 +34,7 @@ from datahall.scenario.sections.operations.run import Recovering, RunLength
 from datahall.scenario.sections.training import Stragglers, TrainingJob
 from datahall.scenario.words import BatchRule
 from datahall.training.pipeline.straggler import expected_maximum, slow_class_loss
-from datahall.units import DAY_S
+from datahall.units import DAY_S, fmt
 
 CLEARLY = 0.005  # of the time that other tiers must save to be spoken of
 LEAST = 0.05  # of the time: a run that keeps less is given up
@@ -52,6 +53,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     tiers: tuple[CheckpointTier, ...]  # all that the machine has
     plan: CheckpointPlan  # of those that are used, against the failures that stop the whole run
     mttf_s: float  # of all failures
+    left_out: tuple[CheckpointTier, ...] = ()  # tiers that were named and would cost more than they save
     slow_fraction: float = 0.0  # of a step, for those who are slow
     checks_fraction: float = 0.0  # of a step, for looking for silent corruption
 
@@ -71,11 +73,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return daly_interval_s(self.plan.last.tier.blocking_s, self.plan.mttf_s)
 
     @property
-    def restarts_cost_most(self) -> bool:
-        """Whether restarts take more than checkpoints and lost work together."""
-        return self.restart_s / self.plan.mttf_s > 0.5 * (1.0 - self.plan.ettr)
-
-    @property
     def better(self) -> CheckpointPlan | None:
         """Other tiers that would keep clearly more."""
         best = self.best
@@ -85,6 +82,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     def step_s(self) -> float:
         """A step, with those who are slow and with looking for corruption."""
         return self.job.step_s * (1.0 + self.slow_fraction + self.checks_fraction)
+
+    @property
+    def speed_fraction(self) -> float:
+        """Of a step's time, what it would take without those who are slow and without looking for corruption."""
+        return self.job.step_s / self.step_s
 
     @property
     def tokens_per_s(self) -> float:
@@ -101,14 +103,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return plan_of((tier,), self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)
 
 
-def run_of(scenario: Scenario, *, choose: bool = False) -> Run:
-    """The run that a scenario asks for.  `choose`: the best tiers, where nobody names some."""
-    return run_of_job(scenario, running_job(scenario), choose=choose)
+def run_of(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:
+    """The run of a job, with what a scenario says of failures and copies, or the usual where it says nothing.
 
-
-def run_of_job(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:
-    """The same of a job that is laid out already; what a scenario does not say of failures and copies is the usual.
-
+    `choose`: the best tiers, where nobody names some.
     Nodes age over its days, or until its tokens are trained on, which takes the longer the more often they fail.
     """
     days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
@@ -134,13 +132,17 @@ def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: boo
     shares, stop = stopping(shares_of(causes), recovery)
     stop_s = mean_s / stop if stop else inf
     checks = detection_of(scenario.one(Recovering), job)
-    if choose and not asked.tiers and asked.interval_s is None:
-        plan = best_plan(tiers, shares, stop_s, recovery.fixed_s, step_s=job.step_s)
+    named = () if choose and not asked.tiers and asked.interval_s is None else named_tiers(asked, tiers)
+    if asked.interval_s is not None:
+        plan = plan_of(
+            named, shares, stop_s, recovery.fixed_s, step_s=job.step_s, interval_s=asked.interval_s
+        )
+        check_drain(plan.last)
     else:
-        used = named_tiers(asked, tiers)
-        plan = plan_of(used, shares, stop_s, recovery.fixed_s, step_s=job.step_s, interval_s=asked.interval_s)
-        for cadence in plan.cadences:
-            check_drain(cadence)
+        plan = best_plan(
+            named or tiers, shares, stop_s, recovery.fixed_s, step_s=job.step_s,
+            worth_fraction=0.0 if named else WORTH,
+        )  # fmt: skip
     return Run(
         job=job,
         process=process,
@@ -149,6 +151,7 @@ def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: boo
         tiers=tiers,
         plan=plan,
         mttf_s=mean_s,
+        left_out=tuple(tier for tier in named if tier.name not in plan.names),
         slow_fraction=slower(scenario.one(Stragglers), job),
         checks_fraction=checks.overhead_fraction if checks is not None else 0.0,
     )
@@ -161,10 +164,10 @@ def stopping(shares: Shares, recovery: Recovery) -> tuple[Shares, float]:
     return {name: share / whole if whole else 0.0 for name, share in stop.items()}, whole
 
 
-def named_tiers(asked: Checkpointing, tiers: tuple[CheckpointTier, ...]) -> list[CheckpointTier]:
+def named_tiers(asked: Checkpointing, tiers: tuple[CheckpointTier, ...]) -> tuple[CheckpointTier, ...]:
     """The tiers that somebody names, which the machine must have, and of which the last survives everything."""
     names = asked.tiers or USUAL_TIERS
-    used = [tier for tier in tiers if tier.name in names]
+    used = tuple(tier for tier in tiers if tier.name in names)
     for tier in used:
         if tier.lacks:
             raise ScenarioError(
@@ -184,18 +187,16 @@ def recovery_of(scenario: Scenario, job: RunningJob, last: CheckpointTier) -> Re
     asked = scenario.one(Recovering)
     preset = preset_of(scenario.one(FailureRates), job.cluster.chip, scenario.catalog)
     whole, noticed = asked.restart_s, detection_of(asked, job)
-    planned_s = asked.planned_every_s
-    if planned_s is None:
-        planned_s = preset.span_s / preset.num_planned if preset.num_planned else 0.0
-    moved_s = asked.reschedule_s + last.load_s + asked.warmup_s if whole is None else whole
-    return Recovery(
+    every_s = asked.planned_every_s
+    if every_s is None:
+        every_s = preset.span_s / preset.num_planned if preset.num_planned else 0.0
+    recovery = Recovery(
         detect_s=asked.detect_s if whole is None else 0.0,
         reschedule_s=asked.reschedule_s if whole is None else 0.0,
         warmup_s=asked.warmup_s if whole is None else whole,
         num_spares=ANY_SPARES if asked.spares is None else asked.spares,
         hot_spares=asked.hot_spares,
-        planned_every_s=planned_s or inf,
-        planned_s=moved_s if asked.planned_s is None else asked.planned_s,
+        planned_every_s=every_s or inf,
         speeds=elastic_speeds(asked.elastic, job),
         stall_s=asked.stall_s if asked.elastic else 0.0,
         silent_s=noticed.delay_s if noticed is not None else 0.0,
@@ -204,6 +205,8 @@ def recovery_of(scenario: Scenario, job: RunningJob, last: CheckpointTier) -> Re
         back_s=asked.back_s,
         notice_s=asked.notice_s,
     )
+    planned_s = recovery.back_again_s + last.load_s if asked.planned_s is None else asked.planned_s
+    return msgspec.structs.replace(recovery, planned_s=planned_s)
 
 
 def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
@@ -233,6 +236,18 @@ def length_of(scenario: Scenario, run: Run) -> tuple[float, float]:
     days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
     if tokens is None:
         assert days is not None
+        check_copied(scenario.one(Checkpointing).interval_s, run.recovery.planned_every_s, days * DAY_S)
         return days * DAY_S, inf
     steps = -(-tokens // run.job.batch_tokens)
     return inf, steps * run.step_s
+
+
+def check_copied(interval_s: float | None, planned_every_s: float, until_s: float) -> None:
+    """Refuse an interval that nothing comes of: the run ends before, and no planned stop writes a copy."""
+    if interval_s is not None and min(interval_s, planned_every_s) > until_s:
+        raise ScenarioError(
+            f"no checkpoint is taken: the run ends after {fmt(until_s, 's')}, before the first at "
+            f"{fmt(interval_s, 's')}",
+            field="interval",
+            hint=f"a shorter {option('interval')}",
+        )

@@ -67,6 +67,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         found = self.all(kind)
         return found[0] if found else kind()
 
+    def having(self, *sections: Section) -> Scenario:
+        """The same question with other sections in place of those of their kinds."""
+        others: dict[str, tuple[Section, ...]] = {section_name(type(one)): (one,) for one in sections}
+        return msgspec.structs.replace(self, sections={**self.sections, **others})
+
     def given(self, name: str, index: int = 0) -> bool:
         """Whether a person said it."""
         field = self.form.fields.get(name)

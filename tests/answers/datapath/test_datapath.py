@@ -87,7 +87,7 @@ def test_a_speed_that_is_said_stands_in_place_of_the_fastest_layout() -> None:
     assert unfounded(said) == []
     half = dh.show_datapath("llama-3.1-405b", chips=16384, storage=["parallel"], mfu="20%")
     assert number(half, "needed_bytes_per_s") == pytest.approx(number(said, "needed_bytes_per_s") / 2)
-    with pytest.raises(DatahallError, match="does not fit on 8 chips") as caught:
+    with pytest.raises(DatahallError, match="in none of") as caught:
         dh.show_datapath("llama-3.1-405b", chips=8)
     assert 'mfu="40%"' in str(caught.value)
     assert dh.show_datapath("llama-3.1-405b", chips=8, mfu="40%").verdict == "yes"

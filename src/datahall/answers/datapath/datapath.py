@@ -19,6 +19,7 @@ from datahall.datapath.asked import Asked, asked_of
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
+from datahall.planner.training.laid import laid_job
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -26,7 +27,7 @@ from datahall.units import fmt
 
 def show_datapath(scenario: Scenario) -> Answer:
     """What each storage delivers of what chips need; exit code 1 where none keeps them at work."""
-    asked = asked_of(scenario)
+    asked = asked_of(scenario, laid_job)
     rows = judged(asked)
     chosen = best(rows)
     figure = utilisation_figure(asked, chosen.store, chosen.supply)
@@ -160,7 +161,7 @@ def _notes(asked: Asked, chosen: Verdict) -> tuple[str, ...]:
         rate = fmt(asked.training.tokens_per_s, "tokens_per_s", 3)
         lines.append(
             f"it trains on {rate} at {fmt(asked.training.mfu_fraction, 'fraction', 3)} MFU, laid out as "
-            f"{asked.training.layout.words}, the fastest by the closed form of a step"
+            f"{asked.training.layout.words}, the fastest"
         )
     if asked.model is not None:
         lines.append(

@@ -6,14 +6,27 @@ from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Point, Series, Table
 from datahall.answers.follow import follow
-from datahall.answers.run.words import host_link_notes, preset_named, tiers_in_words
+from datahall.answers.run.words import (
+    host_link_notes,
+    idle_chip_notes,
+    preset_named,
+    tier_notes,
+    tiers_in_words,
+)
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_machine
-from datahall.reliability.checkpoint.account import plan_account, tiers_account
+from datahall.planner.training.laid import laid_job
+from datahall.reliability.checkpoint.account import (
+    plan_account,
+    restarting_fraction,
+    restarts_cost_most,
+    tiers_account,
+)
 from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.figure import plan_figure
 from datahall.reliability.run import Run, run_of
+from datahall.reliability.simulation.story import NOTHING
 from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -23,7 +36,7 @@ DAYS = 54  # of the run that is offered to be simulated
 
 def show_checkpoint(scenario: Scenario) -> Answer:
     """Sizes, times by tier, the best intervals, and what a failure costs."""
-    run = run_of(scenario, choose=True)
+    run = run_of(scenario, laid_job(scenario), choose=True)
     need = storage_need(run, scenario)
     return Answer(
         kind="checkpoint",
@@ -32,14 +45,14 @@ def show_checkpoint(scenario: Scenario) -> Answer:
             **used_by_machine(scenario, run.job.cluster),
             "storage_bytes_per_s": need.has_bytes_per_s,
         },
-        verdict="yes" if need.enough else "no",
-        headline=_headline(run, need),
+        verdict="yes" if need.enough and run.plan.ettr >= NOTHING else "no",
+        headline=_headline(scenario, run, need),
         binding=_binding(run, need),
         results=_results(run, need),
         tables=(_tier_table(run), _plan_table(run)),
         figure=_figure(scenario, run),
         charts=(_chart(run),),
-        notes=(*_notes(run), *host_link_notes(run)),
+        notes=(*_notes(scenario, run), *host_link_notes(run)),
         next_commands=_next(scenario, run, need),
     )
 
@@ -48,7 +61,7 @@ def _figure(scenario: Scenario, run: Run) -> Breakdown:
     return plan_figure(run, run.plan, preset_named(scenario, run))
 
 
-def _headline(run: Run, need: StorageNeed) -> str:
+def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
     model = run.job.setup.job.model
     what = (
         f"A checkpoint of {model.title or model.name} is {fmt(run.job.size.total_bytes, 'bytes', 3)}, "
@@ -61,7 +74,15 @@ def _headline(run: Run, need: StorageNeed) -> str:
             f"{fmt(need.drain_s, 's', 3)}, and one every {fmt(need.best_s, 's', 3)} would be best; "
             f"{kept} of the time is kept."
         )
-    return f"{what}; best is {tiers_in_words(run.plan)}, which keeps {kept} of the time."
+    if run.plan.ettr < NOTHING:
+        return f"{what}; the run comes to nothing with any: {kept} of the time is kept."
+    best = run.best
+    if not scenario.given("interval") or best.ettr <= run.plan.ettr:
+        return f"{what}; best is {tiers_in_words(run.plan)}, which keeps {kept} of the time."
+    return (
+        f"{what}; {tiers_in_words(run.plan)} keeps {kept} of the time, and {fmt(best.ettr, 'fraction', 3)} is kept by "
+        f"the best: {tiers_in_words(best)}."
+    )
 
 
 def _binding(run: Run, need: StorageNeed) -> str:
@@ -72,7 +93,7 @@ def _binding(run: Run, need: StorageNeed) -> str:
         )
     restart = fmt(run.restart_s, "s", 3)
     every = f"a failure comes every {fmt(run.mttf_s, 's', 3)}"
-    if run.restarts_cost_most:
+    if restarts_cost_most(run.plan):
         return f"Restarts cost more than checkpoints and lost work: {every}, each takes {restart}."
     return f"Checkpoints and lost work cost more than restarts of {restart}: {every}."
 
@@ -86,16 +107,21 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "ettr_fraction": run.plan.ettr,
         "remote_alone_fraction": run.alone(run.tiers[-1]).ettr,
         "restart_s": run.restart_s,
+        "restarting_fraction": restarting_fraction(run.plan),
+        "best_fraction": run.best.ettr,
         "needed_bytes_per_s": need.needs_bytes_per_s,
         "daly_interval_s": run.daly_s if isfinite(run.daly_s) else None,
         "drain_s": need.drain_s,
         "best_s": need.best_s,
+        "num_chips": run.job.num_chips,
         "layout": run.job.layout.words,
         "step_s": run.job.step_s,
         "plan": ", ".join(run.plan.names),
     }
     for one in run.plan.cadences:
         found[f"{one.tier.name}_interval_s"] = one.interval_s
+    for one in run.best.cadences:
+        found[f"best_{one.tier.name}_interval_s"] = one.interval_s
     for tier in run.tiers:
         found |= {
             f"{tier.name}_blocking_s": tier.blocking_s if isfinite(tier.blocking_s) else None,
@@ -151,6 +177,8 @@ def _plan_table(run: Run) -> Table:
             Column("work lost", "fraction", "lost_fraction"),
         ),
         rows=rows,
+        note=f"Shares of the time; restarts take {fmt(restarting_fraction(run.plan), 'fraction', 3)} more, the rest "
+        "is kept.",
     )
 
 
@@ -168,7 +196,7 @@ def _chart(run: Run) -> LineChart:
     )
 
 
-def _notes(run: Run) -> tuple[str, ...]:
+def _notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
     size = run.job.size
     lines = [
         f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter, each distinct value once; "
@@ -177,8 +205,12 @@ def _notes(run: Run) -> tuple[str, ...]:
         "copies leave beside the traffic of the steps, whose slowing is not counted",
     ]
     if run.job.searched:
-        lines.append(f"laid out as {run.job.layout.words}, the fastest by the closed form of a step")
-    return tuple(lines)
+        lines.append(
+            f"laid out as {run.job.layout.words}, the fastest, with a step of {fmt(run.job.step_s, 's', 3)}"
+        )
+    if scenario.given("interval") and not scenario.given("tier"):
+        lines.append(f"the interval is that of one tier, {run.plan.last.tier.title}: no other is written")
+    return (*lines, *tier_notes(run), *idle_chip_notes(run))
 
 
 def _next(scenario: Scenario, run: Run, need: StorageNeed) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
+from datahall.answers.run.simulation_tables import loss_word
 from datahall.counted import counted
-from datahall.reliability.closed_form import expected
-from datahall.reliability.reach import at_best, most_blocking_s, most_restart_s
-from datahall.reliability.simulation.story import ENOUGH, Story
+from datahall.planner.training.laid import chips_in_time
+from datahall.reliability.reach import ways_to_keep
+from datahall.reliability.simulation.story import ENOUGH, Story, nothing_comes
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.scenario.sections.training import TrainingJob
@@ -25,6 +27,11 @@ class Kept(NamedTuple):
     @property
     def holds(self) -> bool:
         return self.share_fraction >= ENOUGH
+
+    @property
+    def key(self) -> str:
+        """What the share is called among the results."""
+        return "ettr_kept_fraction" if self.ettr is not None else "in_time_fraction"
 
     @property
     def sentence(self) -> str:
@@ -47,47 +54,58 @@ def kept_promises(scenario: Scenario, story: Story) -> tuple[Kept, ...]:
     return tuple(found)
 
 
-def fixes(story: Story, broken: Kept) -> str:
+class Fixed(NamedTuple):
+    """What would keep a promise, in words and as changes of the question."""
+
+    words: str
+    changes: dict[str, Plain | None]
+
+
+PARTS = ("detect", "reschedule", "warm_up")  # of a restart, which is said whole or by them
+WAYS = {
+    "interval": "a checkpoint every {}, the best interval, instead of {}",
+    "blocking": "checkpoints that stop it for {} instead of {}",
+    "restart": "restarts of {} instead of {}",
+}
+
+
+def fixed(scenario: Scenario, story: Story, broken: Kept) -> Fixed:
     """What would keep the promise: more time or chips; a better interval, cheaper checkpoints, a shorter restart."""
     if broken.deadline_s is not None:
-        return _sooner(story, broken.deadline_s)
+        return _sooner(scenario, story, broken.deadline_s)
     assert broken.ettr is not None
-    run, wanted = story.run, broken.ettr
-    best = expected(at_best(run)).ettr
-    most = fmt(best, "fraction", 3)
-    if best >= wanted:
-        near = (
-            "which nine of ten runs do not reach by chance"
-            if at_best(run).plan == run.plan
-            else "at another interval"
+    reach = ways_to_keep(scenario, story, broken.ettr)
+    wanted, most = fmt(broken.ettr, "fraction", 3), fmt(reach.best_ettr, "fraction", 3)
+    said = f"{wanted} is out of reach at any interval: the best one keeps {most}."
+    if reach.best_ettr >= broken.ettr:
+        said = f"The best interval keeps {most} in the mean, and nine of ten runs must reach {wanted}."
+    if not reach.ways:
+        lost = loss_word(story, story.losses[0].name)
+        return Fixed(
+            f"{said} Neither cheaper checkpoints nor shorter restarts would do: most is lost to {lost}.", {}
         )
-        return f"The closed form keeps {most} at best, {near}."
-    ways = []
-    blocking_s, restart_s = most_blocking_s(run, wanted), most_restart_s(run, wanted)
-    if blocking_s is not None:
-        now_s = run.plan.last.tier.blocking_s
-        ways.append(f"checkpoints that stop it for {fmt(blocking_s, 's', 2)} instead of {fmt(now_s, 's', 2)}")
-    if restart_s is not None:
-        ways.append(f"restarts of {fmt(restart_s, 's', 2)} instead of {fmt(run.plan.fixed_s, 's', 2)}")
-    reach = f"{fmt(wanted, 'fraction', 3)} is out of reach at any interval: the best one keeps {most}."
-    if not ways:
-        return f"{reach} Neither checkpoints nor restarts that cost nothing would do alone: failures must be rarer."
-    return f"{reach} It takes {', or '.join(ways)}."
+    words = [WAYS[way.name].format(way.text, fmt(way.now_s, "s", 2)) for way in reach.ways]
+    first = reach.ways[0]
+    changes: dict[str, Plain | None] = {"interval": None, first.name: first.text.replace(" ", "")}
+    if first.name == "restart":
+        changes |= dict.fromkeys(PARTS)
+    elif first.name == "blocking":
+        changes |= dict.fromkeys(("synchronous", "save", "copy"))
+    return Fixed(f"{said} It takes {', or '.join(words)}.", changes)
 
 
-def _sooner(story: Story, deadline_s: float) -> str:
+def _sooner(scenario: Scenario, story: Story, deadline_s: float) -> Fixed:
     """What ends a run in time."""
     high_s = story.elapsed_s.high
     work = f"The work alone takes {fmt(story.goal_s, 's', 3)}, failures make it {fmt(story.elapsed_s.mean, 's', 3)}."
-    more = counted(story.chips_by(deadline_s), "chip")
-    return f"{work} Nine of ten runs are done after {fmt(high_s, 's', 3)}; it takes that, or about {more}."
+    late = f"{work} Nine of ten runs are done after {fmt(high_s, 's', 3)}"
+    num_chips = chips_in_time(scenario, story, deadline_s)
+    if num_chips is None:
+        return Fixed(f"{late}, which is the deadline that they keep.", {})
+    return Fixed(f"{late}; it takes that, or {counted(num_chips, 'chip')}.", {"chips": num_chips})
 
 
 def nothing_left(story: Story) -> str:
     """Why a run hardly moves."""
-    run = story.run
-    restart_s = run.plan.restart_s
-    return (
-        f"An interruption comes every {fmt(run.mttf_s, 's', 3)} and a restart takes {fmt(restart_s, 's', 3)}: it needs "
-        "rarer interruptions, replicas that go on without one, or a restart that is far shorter."
-    )
+    why, hint = nothing_comes(story.run, story.closed)
+    return f"{why[0].upper()}{why[1:]}: it needs {hint}."

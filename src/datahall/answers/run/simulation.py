@@ -8,7 +8,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
 from datahall.answers.reliability.tolerance import tolerance_tables
 from datahall.answers.run.idle import idle_in_run
-from datahall.answers.run.promise import Kept, fixes, kept_promises, nothing_left
+from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
 from datahall.answers.run.simulation_tables import (
     cause_table,
     loss_table,
@@ -17,9 +17,18 @@ from datahall.answers.run.simulation_tables import (
     progress_chart,
     waterfall,
 )
-from datahall.answers.run.words import host_link_notes, preset_named, tiers_in_words
+from datahall.answers.run.words import (
+    host_link_notes,
+    idle_chip_notes,
+    preset_named,
+    slow_storage_notes,
+    tier_notes,
+    tiers_in_words,
+    unlike_closed_form,
+)
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
+from datahall.planner.training.laid import laid_job
 from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of
@@ -43,14 +52,16 @@ def simulate_run(scenario: Scenario) -> Answer:
         enough_fraction=scenario.one(FailureRates).enough_fraction,
     )
     kept = kept_promises(scenario, story)
+    broken = [one for one in kept if not one.holds]
+    fix = fixed(scenario, story, broken[0]) if broken and not story.is_hopeless else None
     preset = preset_named(scenario, run)
     return Answer(
         kind="training run",
         inputs=_inputs(scenario, run, preset.name),
-        verdict="no" if story.is_hopeless or not all(one.holds for one in kept) else "yes",
-        headline=_headline(story, kept),
-        binding=_binding(story, kept),
-        results=_results(story),
+        verdict="no" if story.is_hopeless or broken else "yes",
+        headline=_headline(story, broken),
+        binding=_binding(story, fix),
+        results={**_results(story), **{one.key: one.share_fraction for one in kept}},
         tables=(
             loss_table(story),
             cause_table(story),
@@ -59,8 +70,13 @@ def simulate_run(scenario: Scenario) -> Answer:
         ),
         figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
-        notes=(*_notes(story, preset.title), *host_link_notes(run), *idle_in_run(scenario, story.run)),
-        next_commands=_next(scenario, story),
+        notes=(
+            *_notes(story, preset.title),
+            *slow_storage_notes(scenario, run),
+            *host_link_notes(run),
+            *idle_in_run(scenario, story.run),
+        ),
+        next_commands=_next(scenario, story, fix),
     )
 
 
@@ -70,7 +86,7 @@ def prepare(scenario: Scenario) -> None:
 
 
 def _asked(scenario: Scenario) -> tuple[Run, float, float]:
-    run = run_of(scenario)
+    run = run_of(scenario, laid_job(scenario))
     return run, *length_of(scenario, run)
 
 
@@ -82,19 +98,19 @@ def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
     return found
 
 
-def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
+def _headline(story: Story, broken: list[Kept]) -> str:
     run, model = story.run, story.run.job.setup.job.model
     ettr, failures = story.ettr, story.failures
     what = f"{model.title or model.name} on {counted(run.job.num_chips, 'chip')}"
     if story.is_hopeless:
         times = counted(story.num_interruptions, "interruption")
-        return f"{what} comes to nothing: less than 1 % of the time moves it forward, with {times}."
+        little = fmt(ettr.mean, "fraction", 2)
+        return f"{what} comes to nothing: {little} of the time moves it forward, with {times}."
     share = (
         f"{fmt(ettr.mean, 'fraction', 3)} ({fmt(ettr.low, 'fraction', 3)} to {fmt(ettr.high, 'fraction', 3)})"
     )
     often = counted(story.num_interruptions, "interruption")
     times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
-    broken = [one for one in kept if not one.holds]
     if story.goal_s < inf:
         taken = story.elapsed_s
         days = f"{fmt(taken.mean, 's', 3)} ({fmt(taken.low, 's', 3)} to {fmt(taken.high, 's', 3)})"
@@ -108,12 +124,11 @@ def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
     return f"{said}. {broken[0].sentence}" if broken else f"{said}."
 
 
-def _binding(story: Story, kept: tuple[Kept, ...]) -> str:
-    broken = [one for one in kept if not one.holds]
+def _binding(story: Story, fix: Fixed | None) -> str:
     if story.is_hopeless:
         return nothing_left(story)
-    if broken:
-        return fixes(story, broken[0])
+    if fix is not None:
+        return fix.words
     if not story.losses:
         return "Nothing is lost."
     first = story.losses[0]
@@ -148,6 +163,7 @@ def _results(story: Story) -> dict[str, Cell]:
         "tokens_per_s": run.tokens_per_s,
         "mfu_fraction": run.job.mfu_fraction,
         "layout": run.job.layout.words,
+        "num_chips": run.job.num_chips,
         "num_nodes": run.process.num_nodes,
         "num_spares": story.steady_spares.num,
         "num_away_high": story.away.high,
@@ -168,9 +184,9 @@ def _notes(story: Story, preset: str) -> tuple[str, ...]:
     lines = [
         f"failure rates and causes of {preset}: one every {fmt(run.mttf_s, 's', 3)}",
         f"checkpoints: {tiers_in_words(run.plan)}",
-        f"a step takes {fmt(run.step_s, 's', 3)} by the closed form ({run.job.layout.words}), "
-        f"{fmt(low, 'fraction', 2)} to {fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales "
-        "the tokens, not the effective time",
+        f"a step takes {fmt(run.step_s, 's', 3)} ({run.job.layout.words}), {fmt(low, 'fraction', 2)} to "
+        f"{fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales the tokens, not the effective "
+        "time",
         "ranges are P10 to P90 of the runs: chance alone, not what is unsure of the rates",
     ]
     if run.slow_fraction:
@@ -181,8 +197,7 @@ def _notes(story: Story, preset: str) -> tuple[str, ...]:
     if run.checks_fraction:
         checks = fmt(run.checks_fraction, "fraction", 2)
         lines.append(f"looking for silent corruption makes a step {checks} longer")
-    if any(loss.name == "wait_s" for loss in story.losses):
-        lines.append("the closed form leaves out waits for nodes: it has spares enough")
+    lines += [*unlike_closed_form(story), *tier_notes(run), *idle_chip_notes(run)]
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done, the others were given up: "
@@ -195,8 +210,10 @@ def _notes(story: Story, preset: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _next(scenario: Scenario, story: Story) -> tuple[str, ...]:
+def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...]:
     better, commands = story.run.better, []
+    if fix is not None and fix.changes:
+        commands.append(follow(scenario, changes=fix.changes))
     if better is not None:
         changes: dict[str, Plain | None] = {"tier": list(better.names), "interval": None, "blocking": None}
         commands.append(follow(scenario, changes=changes))

@@ -33,9 +33,7 @@ def loss_word(story: Story, name: str) -> str:
 
 def loss_table(story: Story) -> Table:
     """Where the time of a run goes."""
-    rows: list[tuple[Cell, ...]] = [
-        ("work that is kept", story.full_speed_s, None, None, story.full_speed_fraction)
-    ]
+    rows: list[tuple[Cell, ...]] = [("work that is kept", *story.kept, story.ettr.mean)]
     rows += [(loss_word(story, one.name), *one.time_s, one.share_fraction) for one in story.losses]
     return Table(
         title="where the time of a run goes",

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.plan import CheckpointPlan
+from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
+from datahall.reliability.simulation.story import Story
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import fmt
+
+SAME = 0.01  # of the time that closed form and simulation may differ by without a word
 
 
 def preset_named(scenario: Scenario, run: Run) -> FailurePreset:
@@ -30,3 +34,56 @@ def tiers_in_words(plan: CheckpointPlan) -> str:
     said = [f"a copy to {one.tier.title} every {fmt(one.interval_s, 's', 3)}" for one in plan.cadences]
     *others, last = said
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def tier_notes(run: Run) -> tuple[str, ...]:
+    """Tiers that were named and are left out, and a last one that no failure asks for."""
+    notes = [
+        f"a copy to {tier.title} is left out: it would stop the run for longer than it saves"
+        for tier in run.left_out
+    ]
+    if run.plan.is_unasked:
+        last = run.plan.last
+        notes.append(
+            f"no failure falls back to {last.tier.title}: a copy every {fmt(last.interval_s, 's', 3)}, as BLOOM did"
+        )
+    return tuple(notes)
+
+
+def slow_storage_notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
+    """That storage binds, where copies take longer to be written than is best between them."""
+    need = storage_need(run, scenario)
+    if need.enough:
+        return ()
+    return (
+        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and one every "
+        f"{fmt(need.best_s, 's', 3)} would be best; {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
+    )
+
+
+def idle_chip_notes(run: Run) -> tuple[str, ...]:
+    """Chips that a faster layout leaves without work."""
+    if not run.job.num_idle:
+        return ()
+    whole = run.job.num_chips + run.job.num_idle
+    return (
+        f"{run.job.num_idle:,} of {whole:,} chips stay idle: no layout with work for all of them is as fast",
+    )
+
+
+def unlike_closed_form(story: Story) -> tuple[str, ...]:
+    """What the simulation has and the closed form does not, where that is seen."""
+    notes = []
+    if any(loss.name == "wait_s" for loss in story.losses):
+        notes.append("the closed form leaves out waits for nodes: it has spares enough")
+    if abs(story.difference) <= SAME:
+        return tuple(notes)
+    if story.is_short:
+        notes.append(
+            "the closed form is of a run that goes on: this one has few checkpoints, and what is done when it ends is "
+            "kept"
+        )
+    return tuple(notes) or (
+        f"the closed form is {fmt(abs(story.difference), 'fraction', 2)} of the time off here, where losses are large "
+        "and meet each other: the simulation has them event by event",
+    )

@@ -7,7 +7,7 @@ of different sources can be held against each other.
 from __future__ import annotations
 
 from math import nan
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import msgspec
 
@@ -17,7 +17,7 @@ from datahall.units import DAY_S
 
 # the checkpoint nearest to a chip that is still there after a failure
 Tier = Literal["device", "host", "peer", "local", "remote"]
-COPY_TIERS: tuple[Tier, ...] = ("device", "host", "peer", "local", "remote")
+COPY_TIERS: tuple[Tier, ...] = get_args(Tier)
 Scaling = Literal["chip", "node"]
 SCALINGS: tuple[Scaling, ...] = ("chip", "node")
 

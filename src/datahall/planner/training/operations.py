@@ -11,7 +11,7 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.power.assessment import Assessment
 from datahall.power.chip import draws_known_power
 from datahall.reliability.job import job_on
-from datahall.reliability.run import run_of_job
+from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.site import Site
@@ -30,7 +30,7 @@ def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
         framework=plan.search.framework,
         schedule=usual_order(plan.layout.vpp),
     )
-    run = run_of_job(scenario, job_on(setup, scenario.catalog, searched=True))
+    run = run_of(scenario, job_on(setup, scenario.catalog, step_s=plan.step_s, searched=True))
     return plan.with_section(goodput_of(scenario, run, plan.duration_s))
 
 

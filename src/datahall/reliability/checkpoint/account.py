@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import exp, inf
 from typing import NamedTuple
 
-from datahall.reliability.checkpoint.plan import covered
+from datahall.reliability.checkpoint.plan import CheckpointPlan, covered
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.run import Run
 
@@ -19,7 +20,7 @@ class Alone(NamedTuple):
 
 
 class Used(NamedTuple):
-    """A tier of a plan: how often in steps, the share of the time that it stops, and of the work lost with it."""
+    """A tier of a plan: how often in steps, the shares of the time that its copies stop and that is lost since one."""
 
     cadence: Cadence
     num_steps: float
@@ -41,14 +42,31 @@ def _alone(run: Run, tier: CheckpointTier) -> Alone:
     return Alone(tier, share, interval_s, restart_s + tier.drain_s + interval_s / 2.0)
 
 
+def restarting_fraction(plan: CheckpointPlan) -> float:
+    """The share of the time that goes to restarts, where a failure begins one anew: 1 − e^{−R/M}."""
+    if plan.mttf_s == inf:
+        return 0.0
+    restart_s = plan.fixed_s + sum(one.share_fraction * one.tier.load_s for one in plan.cadences)
+    return 1.0 - exp(-restart_s / plan.mttf_s)
+
+
+def restarts_cost_most(plan: CheckpointPlan) -> bool:
+    """Whether restarts take more of the time than checkpoints and lost work together."""
+    return restarting_fraction(plan) > 0.5 * (1.0 - plan.ettr)
+
+
 def plan_account(run: Run) -> tuple[Used, ...]:
-    """Every tier of the plan, nearest first."""
+    """Every tier of the plan, nearest first: with restarts and what is kept, all of the time.
+
+    Copies stop the work that is kept for d of every t.  What is left besides is work that was lost, each tier's part
+    by half its interval and its drain.
+    """
+    plan = run.plan
+    stops = [plan.ettr * one.tier.blocking_s / one.interval_s for one in plan.cadences]
+    lost = max(0.0, 1.0 - restarting_fraction(plan) - plan.ettr - sum(stops))
+    behind_s = [one.share_fraction * (one.interval_s / 2.0 + one.tier.drain_s) for one in plan.cadences]
+    whole_s = sum(behind_s)
     return tuple(
-        Used(
-            one,
-            one.interval_s / run.job.step_s,
-            one.tier.blocking_s / one.interval_s,
-            one.share_fraction * (one.interval_s / 2.0 + one.tier.drain_s) / run.plan.mttf_s,
-        )
-        for one in run.plan.cadences
+        Used(one, one.interval_s / run.job.step_s, stop, lost * mine_s / whole_s if whole_s else 0.0)
+        for one, stop, mine_s in zip(plan.cadences, stops, behind_s, strict=True)
     )

@@ -6,10 +6,10 @@ from math import inf
 
 import msgspec
 
-from datahall.reliability.checkpoint.plan import LONGEST_S
+from datahall.reliability.checkpoint.plan import UNASKED_S, CheckpointPlan, plan_of
 from datahall.reliability.checkpoint.tiers import storage_of
 from datahall.reliability.ettr import best_interval_s
-from datahall.reliability.run import Run
+from datahall.reliability.run import CLEARLY, Run
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
 
@@ -21,10 +21,12 @@ class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
     needs_bytes_per_s: float  # to write a copy in the interval that would be best
     drain_s: float
     best_s: float  # that interval
+    more_fraction: float  # of the time, that storage without end would keep
 
     @property
     def enough(self) -> bool:
-        return self.drain_s <= self.best_s
+        """Whether copies keep up, or nothing hangs on it."""
+        return self.drain_s <= self.best_s or self.more_fraction < CLEARLY
 
     @property
     def ample_bytes_per_s(self) -> float:
@@ -40,12 +42,34 @@ class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
 def storage_need(run: Run, scenario: Scenario) -> StorageNeed:
     """Copies of the last tier of a run's plan against its storage."""
     asked, last = scenario.one(Checkpointing), run.plan.last
-    own_s = run.plan.mttf_s / last.share_fraction if last.share_fraction > 0 else inf
+    own_s = last.own_mttf_s(run.plan.mttf_s)
     written_s = last.tier.blocking_s if asked.synchronous else last.tier.drain_s
-    best_s = asked.interval_s or min(best_interval_s(last.tier.blocking_s, own_s), LONGEST_S)
+    best_s = asked.interval_s or max(
+        run.job.step_s, best_interval_s(last.tier.blocking_s, own_s) if own_s < inf else UNASKED_S
+    )
     return StorageNeed(
         has_bytes_per_s=storage_of(asked, run.job.num_chips),
         needs_bytes_per_s=run.job.size.total_bytes / best_s,
         drain_s=written_s,
         best_s=best_s,
+        more_fraction=_without_end(run, asked, written_s).ettr - run.plan.ettr,
+    )
+
+
+def _without_end(run: Run, asked: Checkpointing, written_s: float) -> CheckpointPlan:
+    """The same tiers with storage that takes no time."""
+    *nearer, last = (one.tier for one in run.plan.cadences)
+    quick = msgspec.structs.replace(
+        last,
+        drain_s=0.0,
+        load_s=max(0.0, last.load_s - last.drain_s),
+        blocking_s=last.blocking_s - written_s if asked.synchronous else last.blocking_s,
+    )
+    return plan_of(
+        (*nearer, quick),
+        run.shares,
+        run.plan.mttf_s,
+        run.plan.fixed_s,
+        step_s=run.job.step_s,
+        interval_s=asked.interval_s,
     )

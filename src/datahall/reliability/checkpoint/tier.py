@@ -7,26 +7,29 @@ interval ≥ drain, or copies pile up
 
 from __future__ import annotations
 
+from math import inf
+from typing import NamedTuple
+
 import msgspec
 
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
-from datahall.reliability.ettr import best_interval_s
 
-# The failures that a copy outlives, by the nearest copy that each leaves: one node's takes its memory and its drives,
-# a loss of power the memory of many nodes and no drive.
-OUTLIVES: dict[Tier, tuple[Tier, ...]] = {
-    "device": ("device",),
-    "host": ("device", "host"),
-    "peer": ("device", "host", "peer"),
-    "local": ("device", "host", "local"),
-    "remote": COPY_TIERS,
-}
-TITLES: dict[Tier, str] = {
-    "device": "the chip's own memory",
-    "host": "host memory",
-    "peer": "memory of another host",
-    "local": "local NVMe",
-    "remote": "remote storage",
+
+class TierRow(NamedTuple):
+    """What a kind of copy is, whatever the machine."""
+
+    title: str
+    outlives: tuple[Tier, ...]  # the failures that a copy outlives, by the nearest copy that each leaves
+    has_files: bool = False  # ranks agree on files before they write
+
+
+# One node's failure takes its memory and its drives, a loss of power the memory of many nodes and no drive.
+TIER_ROWS: dict[Tier, TierRow] = {
+    "device": TierRow("the chip's own memory", ("device",)),
+    "host": TierRow("host memory", ("device", "host")),
+    "peer": TierRow("memory of another host", ("device", "host", "peer")),
+    "local": TierRow("local NVMe", ("device", "host", "local"), has_files=True),
+    "remote": TierRow("remote storage", COPY_TIERS, has_files=True),
 }
 
 
@@ -47,20 +50,11 @@ class CheckpointTier(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outlives(self) -> tuple[Tier, ...]:
         """The failures that a copy outlives, by the nearest copy that each leaves."""
-        return OUTLIVES[self.name]
+        return TIER_ROWS[self.name].outlives
 
     @property
     def title(self) -> str:
-        return TITLES[self.name]
-
-    def best_interval_s(self, mttf_s: float, step_s: float) -> float:
-        """The best interval against failures that only this tier is asked for [s]: never below its drain or a step.
-
-        >>> tier = CheckpointTier(name="remote", blocking_s=6.0, drain_s=600.0, load_s=3.0)
-        >>> tier.best_interval_s(11_135.0, 5.0)
-        600.0
-        """
-        return max(self.drain_s, step_s, best_interval_s(self.blocking_s, mttf_s))
+        return TIER_ROWS[self.name].title
 
 
 class Cadence(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,3 +63,16 @@ class Cadence(msgspec.Struct, frozen=True, kw_only=True):
     tier: CheckpointTier
     interval_s: float
     share_fraction: float  # of failures that fall back to it
+
+    def own_mttf_s(self, mttf_s: float) -> float:
+        """Between failures that fall back to it, of all that come so often [s]."""
+        return shared_s(mttf_s, self.share_fraction)
+
+
+def shared_s(mttf_s: float, share_fraction: float) -> float:
+    """Between failures that are such a share of all that come so often [s].
+
+    >>> shared_s(100.0, 0.5), shared_s(100.0, 0.0)
+    (200.0, inf)
+    """
+    return mttf_s / share_fraction if share_fraction > 0 else inf

@@ -10,12 +10,11 @@ from math import isfinite, nan
 
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
 from datahall.counted import counted
-from datahall.reliability.checkpoint.tier import CheckpointTier
+from datahall.reliability.checkpoint.tier import TIER_ROWS, CheckpointTier
 from datahall.reliability.job import RunningJob
 from datahall.scenario.sections.operations.checkpoint import CHIP_STORAGE_BYTES_PER_S, Checkpointing
 from datahall.units import fmt
 
-WITH_FILES = ("local", "remote")
 COPIES_OF_PEER = 2  # in the memory of a host: its own, and those of another
 ASSUMED_LINK_BYTES_PER_S = (
     12e9  # of a chip to its host where nobody says it: PCIe 3.0 with 16 lanes, the slowest
@@ -34,7 +33,7 @@ def tiers_of(job: RunningJob, asked: Checkpointing) -> tuple[CheckpointTier, ...
 
 def _tier(name: Tier, job: RunningJob, asked: Checkpointing) -> CheckpointTier:
     moved_s, drain_s = _moved_s(name, job), _drain_s(name, job, asked)
-    blocking_s = moved_s + (asked.save_s if name in WITH_FILES else asked.copy_s)
+    blocking_s = moved_s + (asked.save_s if TIER_ROWS[name].has_files else asked.copy_s)
     if asked.synchronous:
         blocking_s, drain_s = blocking_s + drain_s, 0.0
     if asked.blocking_s is not None:

@@ -50,6 +50,13 @@ def passed(s: State, run: int, duration_s: float) -> float:
 
 
 @inline
+def moved(s: State, wait_s: float) -> float:
+    """How long it takes to put the job on other nodes; a hot spare that nobody waits for runs it already."""
+    rules = s.rules[0]
+    return 0.0 if rules["hot"] > 0 and wait_s == 0.0 else float(rules["reschedule_s"])
+
+
+@inline
 def restart(s: State, run: int) -> None:
     """Detect, wait for a node, put the job on it, read the checkpoint and warm up; a failure begins it anew."""
     one, rules = s.runs[run], s.rules[0]
@@ -60,10 +67,11 @@ def restart(s: State, run: int) -> None:
         spent_s = passed(s, run, one["next_wait_s"])
         one["wait_s"] += spent_s
         left_s = one["next_wait_s"] - spent_s
-    if left_s == 0.0 and (rules["hot"] == 0 or one["next_wait_s"] > 0.0):
-        spent_s = passed(s, run, rules["reschedule_s"])
+    if left_s == 0.0:
+        moved_s = moved(s, one["next_wait_s"])
+        spent_s = passed(s, run, moved_s)
         one["reschedule_s"] += spent_s
-        left_s = rules["reschedule_s"] - spent_s
+        left_s = moved_s - spent_s
     if left_s == 0.0:
         spent_s = passed(s, run, one["next_load_s"])
         one["load_s"] += spent_s
@@ -130,7 +138,7 @@ def uncover(s: State, run: int) -> None:
 def go_on_without(s: State, run: int, wait_s: float) -> None:
     """One replica is out until it is back; the others wait for the new membership and go on."""
     one, rules = s.runs[run], s.rules[0]
-    back_s = rules["detect_s"] + wait_s + rules["reschedule_s"] + s.tiers[0]["load_s"] + rules["warmup_s"]
+    back_s = rules["detect_s"] + wait_s + moved(s, wait_s) + s.tiers[0]["load_s"] + rules["warmup_s"]
     one["num_out"] = push_time(s.out_s, one["num_out"], one["now_s"] + back_s)
     one["now_s"] += rules["stall_s"]
     one["stall_s"] += rules["stall_s"]
@@ -139,16 +147,25 @@ def go_on_without(s: State, run: int, wait_s: float) -> None:
 
 @inline
 def pause(s: State, run: int) -> None:
-    """A planned stop, behind a checkpoint."""
+    """A planned stop, behind a checkpoint, to its end: what fails in it is replaced meanwhile."""
     one, rules = s.runs[run], s.rules[0]
     one["planned_due_s"] = one["now_s"] + rules["planned_every_s"]
     one["does"] = FAILS
     if take(s, run, s.tiers.size - 1):
         one["num_planned"] += 1
-        spent_s = passed(s, run, rules["planned_s"])
-        one["planned_s"] += spent_s
-        if spent_s == rules["planned_s"]:
-            one["does"] = WORKS
+        last_s = max(one["now_s"], rules["until_s"])
+        planned_s = min(one["now_s"] + rules["planned_s"], last_s)
+        one["planned_s"] += planned_s - one["now_s"]
+        end_s = planned_s
+        while one["fail_s"] < end_s:
+            one["now_s"] = one["fail_s"]
+            wait_s = replace_nodes(s, run, draw_cause(s, run))
+            end_s = min(max(end_s, one["now_s"] + wait_s), last_s)
+            draw_failure(s, run)
+            if rules["nodes"] == 1:
+                one["fail_s"] += wait_s
+        one["wait_s"] += end_s - planned_s
+        one["now_s"], one["does"] = end_s, WORKS
 
 
 @inline

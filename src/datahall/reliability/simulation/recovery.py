@@ -33,10 +33,19 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     notice_s: float = 0.0
 
     @property
+    def moved_s(self) -> float:
+        """Until the job stands on other nodes, where a spare is free: those that run already have it at once [s]."""
+        return 0.0 if self.hot_spares else self.reschedule_s
+
+    @property
+    def back_again_s(self) -> float:
+        """From a failure that was noticed, or a stop that was planned, without reading the checkpoint [s]."""
+        return self.moved_s + self.warmup_s
+
+    @property
     def fixed_s(self) -> float:
         """A restart without reading the checkpoint [s]."""
-        moved_s = 0.0 if self.hot_spares else self.reschedule_s
-        return self.detect_s + moved_s + self.warmup_s
+        return self.detect_s + self.back_again_s
 
     @property
     def elastic(self) -> bool:

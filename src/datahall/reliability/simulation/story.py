@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import inf
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from datahall.errors import InfeasibleError, ScenarioError, option
-from datahall.reliability.closed_form import Expected, expected
+from datahall.reliability.closed_form import Expected, expected, is_short
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
 from datahall.reliability.simulation.simulate import played_again, simulate_runs
+from datahall.reliability.simulation.state import Floats
 from datahall.reliability.spares import Spares, spares_for
 from datahall.units import DAY_S, fmt
 
@@ -48,12 +49,31 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     found: Runs
     closed: Expected
+    until_s: float  # when it ends; inf: when its work is done
     goal_s: float  # work that was asked for; inf: as much as there is time for
+    seed: int
     enough_fraction: float = 0.99  # of the time that spares must suffice
 
     @property
+    def kept_s(self) -> Floats:
+        """Work of each run that was kept, in time at full speed: without those who are slow, and without checks."""
+        return self.found.work_s * self.run.speed_fraction
+
+    @property
+    def kept(self) -> Spread:
+        return spread(self.kept_s)
+
+    @property
+    def ettrs(self) -> Floats:
+        """Effective training time of each run."""
+        return self.kept_s / self.found.elapsed_s
+
+    @property
     def ettr(self) -> Spread:
-        return spread(self.found.ettr)
+        """Of all runs together, and between which it and eight of ten of them lie."""
+        whole = float(self.kept_s.sum() / self.found.elapsed_s.sum())
+        _, low, high = spread(self.ettrs)
+        return Spread(whole, min(low, whole), max(high, whole))
 
     @property
     def elapsed_s(self) -> Spread:
@@ -89,13 +109,18 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return self.closed.ettr - self.ettr.mean
 
     @property
+    def is_short(self) -> bool:
+        """Whether it ends after few checkpoints."""
+        return is_short(self.run, self.elapsed_s.mean)
+
+    @property
     def finished_fraction(self) -> float:
         """Runs that did all the work that was asked for."""
         return float(np.mean(self.found.work_s >= self.goal_s * (1.0 - 1e-9))) if self.goal_s < inf else 1.0
 
     def keeping(self, ettr: float) -> float:
         """The share of the runs that keep a promise of ETTR."""
-        return float(np.mean(self.found.ettr >= ettr))
+        return float(np.mean(self.ettrs >= ettr))
 
     def ending_by(self, deadline_s: float) -> float:
         """The share of the runs that are done by a deadline."""
@@ -113,23 +138,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
                 found.append(Loss(name, spread(taken), float(taken.mean()) / whole))
         for name, fraction in (("slow_s", self.run.slow_fraction), ("checks_s", self.run.checks_fraction)):
             if fraction:
-                taken = self.found.work_s * self.run.job.step_s / self.run.step_s * fraction
+                taken = self.kept_s * fraction
                 found.append(Loss(name, spread(taken), float(taken.mean()) / whole))
         return tuple(sorted(found, key=lambda one: -one.time_s.mean))
-
-    @property
-    def full_speed_s(self) -> float:
-        """Work that was kept, in time at full speed: without those who are slow."""
-        return float(self.found.work_s.mean()) * self.run.job.step_s / self.run.step_s
-
-    @property
-    def full_speed_fraction(self) -> float:
-        """The same over the time that went by."""
-        return self.full_speed_s / self.elapsed_s.mean
-
-    def chips_by(self, deadline_s: float) -> int:
-        """Chips with which nine of ten runs would be done by a deadline, were a step so much shorter on them."""
-        return ceil(self.run.job.num_chips * self.elapsed_s.high / deadline_s)
 
     @property
     def steady_spares(self) -> Spares:
@@ -173,11 +184,8 @@ def story_of(
     """Simulate a run many times; one that comes to nothing is given up, one that would take for ever refused."""
     closed = expected(run, until_s)
     if closed.ettr < HARDLY:
-        raise InfeasibleError(
-            f"the run comes to nothing: an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of "
-            f"{fmt(run.restart_s, 's', 3)} that each begins anew",
-            hint="rarer interruptions, a far shorter restart, or replicas that go on without one",
-        )
+        why, hint = nothing_comes(run, closed)
+        raise InfeasibleError(f"the run comes to nothing: {why}", hint=hint)
     most = int(MOST_FAILURES * run.mttf_s / min(until_s, goal_s / closed.ettr))
     if num_runs > most:
         raise ScenarioError(
@@ -194,4 +202,53 @@ def story_of(
         num_runs=num_runs,
         seed=seed,
     )
-    return Story(run=run, found=found, closed=closed, goal_s=goal_s, enough_fraction=enough_fraction)
+    return Story(
+        run=run,
+        found=found,
+        closed=closed,
+        until_s=until_s,
+        goal_s=goal_s,
+        seed=seed,
+        enough_fraction=enough_fraction,
+    )
+
+
+def nothing_comes(run: Run, closed: Expected) -> tuple[str, str]:
+    """Why a run hardly moves, and what would mend it: what leaves the least of its time."""
+    every, restart = fmt(run.mttf_s, "s", 3), fmt(run.restart_s, "s", 3)
+    last, recovery = run.plan.last, run.recovery
+    match closed.worst:
+        case "copies":
+            return (
+                f"a copy to {last.tier.title} every {fmt(last.interval_s, 's', 3)} stops it for "
+                f"{fmt(last.tier.blocking_s, 's', 3)}, with an interruption every {every}",
+                "shorter stops, another interval, or rarer interruptions",
+            )
+        case "planned":
+            return (
+                f"planned stops of {fmt(recovery.planned_s, 's', 3)} come every "
+                f"{fmt(recovery.planned_every_s, 's', 3)}",
+                "rarer or shorter planned stops",
+            )
+        case "steps":
+            return (
+                f"a step takes {fmt(run.step_s, 's', 3)} for those who are slow and for looking for corruption, and "
+                f"{fmt(run.job.step_s, 's', 3)} without",
+                "fewer slow hosts, less jitter, or a cheaper look for corruption",
+            )
+        case "corruption":
+            return (
+                f"corruption is found after {fmt(recovery.silent_s, 's', 3)}, with an interruption every {every}",
+                "a way to notice it sooner",
+            )
+        case "capacity":
+            return (
+                f"capacity that is taken away is back after {fmt(recovery.back_s, 's', 3)}, with an interruption "
+                f"every {every}",
+                "capacity that is taken away less often, or back sooner",
+            )
+        case _:
+            return (
+                f"an interruption every {every}, and a restart of {restart} that each begins anew",
+                "rarer interruptions, a far shorter restart, or replicas that go on without one",
+            )
