@@ -27,7 +27,7 @@ from datahall.scenario.field import Field, Section
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
-from datahall.scenario.read import VERSION, read_document, read_names
+from datahall.scenario.read import VERSION, is_scenario, read_document, read_names
 from datahall.scenario.rules import taken_needs
 from datahall.scenario.scenario import Scenario
 
@@ -251,4 +251,4 @@ def scenario_file(path: str) -> Document | None:
     from datahall.catalog import json_document
 
     found = json_document.read(Path(path))
-    return found if found.content.get("version") == VERSION and "model_type" not in found.content else None
+    return found if is_scenario(found) else None

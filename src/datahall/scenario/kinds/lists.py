@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+from datahall.catalog.document import unusable
 from datahall.errors import DatahallError, ScenarioError
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
 from datahall.scenario.kinds.texts import Text
@@ -173,6 +174,8 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
             found = tomllib.loads(f"x = {raw}")["x"]
         except tomllib.TOMLDecodeError as error:
             raise ScenarioError(f"{shown(raw)} is not an inline table of TOML: {error}") from error
+        except (RecursionError, ValueError) as error:
+            raise ScenarioError(f"{shown(raw)} {unusable(error)}") from error
         assert isinstance(found, dict)
         return found
     table: dict[str, Raw] = {}
