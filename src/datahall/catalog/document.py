@@ -42,7 +42,7 @@ def read(path: Path) -> Document:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, without the mark that Windows editors put before it; one that cannot be read is a `DocumentError`."""
+    """The text of a file, less the mark that Windows editors begin with; what cannot be read is a `DocumentError`."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
