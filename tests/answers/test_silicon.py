@@ -152,7 +152,7 @@ def test_what_is_offloaded_is_kept_where_it_was_asked_to_be(shelf: Catalog) -> N
 @pytest.mark.parametrize(
     ("size", "note"),
     [
-        ("10 MB", "prefetch and offload do nothing here: the working set fits in shared memory"),
+        ("10 MB", "offload and prefetch do nothing here: the working set fits in shared memory"),
         ("1 GB", "offload does nothing here: the working set fits in main memory"),
     ],
 )

@@ -189,8 +189,8 @@ def _idle(scenario: Scenario, ladder: tuple[Step, ...], found: Scan | None) -> t
     if found is None:
         return ()
     why = f"the working set fits in {level_words(found.level)}"
-    unused = ("prefetch",) if found.level == ladder[0].name else ()
-    unused += ("offload",) if found.level not in TIERS else ()
+    unused = ["offload"] if found.level not in TIERS else []
+    unused += ["prefetch"] if found.level == ladder[0].name else []
     return idle_together(scenario, unused, why)
 
 
