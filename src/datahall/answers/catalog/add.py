@@ -11,7 +11,7 @@ from datahall.scenario.sections.views import Files
 
 
 def catalog_add(scenario: Scenario) -> Answer:
-    """Check a TOML file and copy it into your own folder, or into the one that is named; its problems are raised all at once."""
+    """Check a TOML file and copy it into your own folder, or the one that is named; problems are raised all at once."""
     asked = scenario.one(Files)
     names = scenario.catalog.add(Path(asked.file), replace=asked.replace)
     shows = [
