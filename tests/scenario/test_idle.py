@@ -72,7 +72,7 @@ def test_an_input_without_what_it_needs_is_refused_as_doing_nothing(
     value = value_of(field, verb, random.Random(1))
     inline = CONCEPTS[section].inline
     said = {section: {field.key: value}} if inline else {field.name: value}
-    own = field.key if inline else f"⟦{field.name}⟧"
+    own = f"{field.key} of ⟦{section}⟧" if inline else f"⟦{field.name}⟧"
     assert any(
         found.startswith(f"{own} does nothing here: it needs ") for found in refusals(verb, said, shelf)
     )

@@ -54,12 +54,9 @@ def broken_rules(
         needs = taken_needs(form, field)
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
             words = " or ".join(_need(concept, need, by_name, values) for need in needs)
-            yield (
-                key,
-                _error(
-                    concept, field, do_nothing([own], f"it needs {words}"), f"add {words}, or leave it out"
-                ),
-            )
+            whole = f"{own} of {option(concept.name)}" if concept.inline else own
+            why = do_nothing([whole], f"it needs {words}")
+            yield key, _error(concept, field, why, f"add {words}, or leave it out")
 
 
 def taken_needs(form: Form, field: Field) -> list[str]:

@@ -7,15 +7,14 @@ from itertools import pairwise
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Point, Series, Table
 from datahall.answers.chip.citation import Citations
+from datahall.answers.chip.idle import idle_in_scan
 from datahall.answers.follow import follow
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, option
-from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import WorkingSet
-from datahall.scenario.words import TIERS
 from datahall.silicon.hierarchy import Scan, Step, curves, holding_places, level_words, scan, steps
 from datahall.units import fmt, short
 
@@ -37,7 +36,7 @@ def show_hierarchy(scenario: Scenario) -> Answer:
         tables=(_table(chip, ladder, found, cited),),
         figure=found.figure if found else None,
         charts=(_chart(chip, ladder, found, place),),
-        notes=(*_notes(chip, ladder, asked, found), *_idle(scenario, ladder, found)),
+        notes=(*_notes(chip, ladder, asked, found), *idle_in_scan(scenario, ladder, found)),
         sources=cited.sources,
         next_commands=_next(scenario, ladder, asked),
     )
@@ -182,16 +181,6 @@ def _notes(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, found: Scan 
         held = fmt(ladder[-1].capacity_bytes, "bytes")
         lines.append(f"links to the host are one way; its own memory is taken to hold {held}")
     return tuple(lines)
-
-
-def _idle(scenario: Scenario, ladder: tuple[Step, ...], found: Scan | None) -> tuple[str, ...]:
-    """What was asked for and changes nothing, for the working set fits where it needs none of it."""
-    if found is None:
-        return ()
-    why = f"the working set fits in {level_words(found.level)}"
-    unused = ["offload"] if found.level not in TIERS else []
-    unused += ["prefetch"] if found.level == ladder[0].name else []
-    return idle_together(scenario, unused, why)
 
 
 def _next(scenario: Scenario, ladder: tuple[Step, ...], asked: WorkingSet) -> tuple[str, ...]:
