@@ -60,8 +60,8 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
     """The most that a replica holds; an `InfeasibleError` where even one request breaks a limit."""
     if not load.streams:
         slo = msgspec.structs.replace(slo, tpot_s=inf)
+    capacity = kv_capacity(replica)  # refuses what holds no sequence, before its steps are priced
     price = price_steps(replica)
-    capacity = kv_capacity(replica)
     load = msgspec.structs.replace(
         load, tokens_per_step=price.tokens_per_step, verified=float(price.table.num_verified)
     )
