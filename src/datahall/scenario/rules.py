@@ -15,8 +15,6 @@ from datahall.scenario.form import Form
 from datahall.scenario.idle import do_nothing
 from datahall.scenario.kinds import Raw
 
-NOTHING: tuple[object, ...] = (None, "", (), {}, False)
-
 
 def given_names(form: Form, tables: Mapping[str, Sequence[Mapping[str, Raw]]]) -> frozenset[str]:
     """What a person said, by name, whichever section it stands in; tables that flags give whole by theirs."""

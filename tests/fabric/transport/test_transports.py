@@ -130,11 +130,10 @@ def test_behind_one_switch_a_storm_holds_whoever_sends_to_the_stuck_chip(shelf: 
     assert storm(fabric, shelf.transport("tcp"), drawn()).held_fraction < found.held_fraction < 1.0
 
 
-def test_senders_to_one_chip_share_its_port(shelf: Catalog) -> None:
+def test_senders_to_one_chip_hold_back_whoever_is_beside_them(shelf: Catalog) -> None:
     fabric = made(shelf, "fat-tree", 256)
     path = usual_path(fabric, drawn())
     found = incast(fabric.fabric, shelf.transport("roce"), path, 32, 80e6, drawn())
-    assert found.sender_bytes_per_s == path.port_bytes_per_s / 32
     assert 0.5 < found.bystander_fraction < 1.0
     assert math.isinf(found.most_senders)
     assert incast(fabric.fabric, shelf.transport("tcp"), path, 32, 80e6, drawn()).bystander_fraction == 1.0

@@ -21,7 +21,6 @@ class Incast(NamedTuple):
     """So many senders to one chip."""
 
     num_senders: int
-    sender_bytes_per_s: float  # what each of them gets
     bystander_fraction: (
         float  # what flows between other chips keep of what they had, while senders are held back
     )
@@ -52,7 +51,6 @@ def incast(
     beside = max_min_rates(paths, fabric.link_bytes_per_s, head_of_line=True) if held else alone
     return Incast(
         num_senders,
-        path.port_bytes_per_s / num_senders,
         float(beside[num_senders:].mean() / alone[num_senders:].mean()),
         np.inf if held else most_senders(transport, path, buffer_bytes),
     )

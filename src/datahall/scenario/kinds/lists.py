@@ -55,6 +55,9 @@ class Listed(Kind, frozen=True):
         assert isinstance(value, tuple)
         return [self.of.write(one) for one in value]
 
+    def annotation(self, *also: str) -> str:
+        return f"str | Sequence[{self.of.annotation(*also)}]"
+
     def schema(self) -> dict[str, object]:
         return {"anyOf": [{"type": "array", "items": self.of.schema()}, {"type": "string"}]}
 
@@ -112,6 +115,10 @@ class Numbers(Kind, frozen=True):
         text = ",".join(f"{low}-{high}" if high > low else str(low) for low, high in runs)
         return f"{text}-{text}" if self.ranks and text.isdecimal() else text
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int | Sequence[int]"
+
     def schema(self) -> dict[str, object]:
         return {
             "anyOf": [
@@ -137,6 +144,10 @@ class Mapped(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, dict)
         return {name: self.of.write(one) for name, one in value.items()}
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | Mapping[str, Any]"
 
     def schema(self) -> dict[str, object]:
         return {"type": "object", "additionalProperties": self.of.schema()}

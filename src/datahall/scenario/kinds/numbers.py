@@ -41,6 +41,10 @@ class Count(Kind, frozen=True):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
         return int(number)
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int"
+
     def schema(self) -> dict[str, object]:
         bounds = {"minimum": self.least, **({"maximum": self.most} if self.most < LARGEST else {})}
         return {"anyOf": [{"type": "integer", **bounds}, {"type": "string"}]}
@@ -83,6 +87,10 @@ class Quantity(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
         return exact(float(value), self.unit)
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | float"
 
     def schema(self) -> dict[str, object]:
         text: dict[str, object] = {"type": "string", "examples": [example(self.unit).strip('"')]}
@@ -158,6 +166,10 @@ class Share(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
         return exact(float(value), "fraction")
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | float"
 
     def schema(self) -> dict[str, object]:
         return {

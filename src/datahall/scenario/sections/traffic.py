@@ -53,6 +53,13 @@ class Regions(Kind, frozen=True):
         assert isinstance(value, dict)
         return {name: Share("").write(share) for name, share in value.items()}
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | Mapping[str, Any]"
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": Share("").schema()}]}
+
 
 class TraceFile(File, frozen=True):
     """Recorded requests: a file whose first lines are those of a known trace."""

@@ -137,6 +137,14 @@ class Split(Kind, frozen=True):
         assert isinstance(value, tuple)
         return [int(one) for one in value]
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int | Sequence[int]"
+
+    def schema(self) -> dict[str, object]:
+        whole: dict[str, object] = {"type": "integer"}
+        return {"anyOf": [{"type": "array", "items": whole}, {"type": "string"}, whole]}
+
 
 class TrainingLayout(Section, frozen=True, kw_only=True):
     """How a model is spread over chips; what is not said is as its file says, or as is usual."""
