@@ -21,7 +21,8 @@ from datahall.scenario.form import Form
 from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Flag
 from datahall.scenario.read import read_names
-from datahall.scenario.rules import NOTHING
+
+NOTHING: tuple[object, ...] = (None, "", (), {}, False)
 
 
 def taken(form: Form, need: str) -> bool:

@@ -6,6 +6,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from datahall.answer import Answer
@@ -47,7 +48,9 @@ def function_of(verb: Verb) -> Callable[..., Answer]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of an array library, such as `np.int64(4)` or a column, as Python has it."""
+    """A path as text; a value of an array library, such as `np.int64(4)` or a column, as Python has it."""
+    if isinstance(value, Path):
+        return str(value)
     return value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -184,7 +184,7 @@ class Share(Kind, frozen=True):
 class Percentile(Share, frozen=True):
     """Which of a hundred: 95, "P95", "95 %" or 0.95."""
 
-    above: bool = True
+    least: float = 0.001
     below: bool = True
 
     def read(self, raw: Raw, at: Reading) -> float:
@@ -206,7 +206,7 @@ class Percentile(Share, frozen=True):
         return self.bounded(number / 100.0 if number >= 1 else number, raw)
 
     def _bounds(self) -> str:
-        return "above 0 and below 100, e.g. 95 or 99.9"
+        return "at least 0.1 and below 100, e.g. 95 or 99.9"
 
     def _guess(self, number: float, raw: Raw) -> str:
         del number, raw
