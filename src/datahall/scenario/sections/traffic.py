@@ -1,7 +1,7 @@
 """Who asks what, and when: a rate, users or a recorded trace, and the lengths and talk of the requests."""
 
 from collections.abc import Iterator
-from math import inf
+from math import ceil, inf
 from typing import Annotated
 
 from datahall.catalog.entries.model import Model
@@ -286,7 +286,7 @@ class Traffic(Section, frozen=True, kw_only=True):
             yield ScenarioError(
                 f"not one request comes in that time on average: {short(self.rate_per_s * self.duration_s)} do",
                 field="duration",
-                hint=f"a longer {option('duration')}",
+                hint=f"e.g. {option('duration', f'{ceil(10.0 / self.rate_per_s)}s')}",
             )
         if self.rate_per_s == inf:
             shaping = {
