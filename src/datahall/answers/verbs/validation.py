@@ -11,7 +11,7 @@ VERBS = (
         name="validate",
         about="our error against public measurements",
         answer="validation.scorecard:validate",
-        check="validation.early:check_files",
+        check="answers.validation.early:check_files",
         takes=(Takes("files", only=("domain", "data")),),
         arguments=("domain",),
         required=("domain",),
