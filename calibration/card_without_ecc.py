@@ -20,7 +20,7 @@ import pandas as pd
 from datahall.catalog import load
 from datahall.catalog.entries.chip import Chip
 from datahall.silicon.calibration import KIN_HIGH, KIN_LOW, Calibration, Constants, constant_sets
-from datahall.silicon.kernel import _kernel_time
+from datahall.silicon.kernel import kernel_times
 from datahall.workload.forward import forward_pass
 
 # between steps of few sequences: the drain of the RTX PRO 6000's run, with 13 sequences, less its measured layers
@@ -49,9 +49,10 @@ def steps(kernels: Path, hardware: str, chip_name: str, constants: Constants) ->
     batch = np.maximum(running.sum(1), 1).astype(float)
     chip, calibration = load().chip(chip_name), Calibration(constants, "measured", True)
     passed = forward_pass(load().model("llama-3.1-8b"), batch=batch, query=1.0, past=tokens / batch)
-    step_s = STEP_OVERHEAD_S + sum(
-        _kernel_time(chip, one, calibration, True, False, False).total_s for one in passed
+    kernels_of_step = kernel_times(
+        chip, tuple(passed), calibration, sustained=True, block_scaled=False, warm=False
     )
+    step_s = STEP_OVERHEAD_S + sum(one.total_s for one in kernels_of_step)
     return float(np.trapezoid(1.0 / step_s, times)), taken
 
 

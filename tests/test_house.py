@@ -58,7 +58,7 @@ def test_rooms_import_downward_only(path: Path) -> None:
     assert room in ORDER, f"{room} has no place in the house; see DESIGN"
     for line, other in imported_rooms(path):
         allowed = other == room or ORDER.index(other) < ORDER.index(room) or (room, other) in UPWARD
-        assert allowed, f"{path.relative_to(HOUSE)}:{line} imports {other}, which stands below {room}"
+        assert allowed, f"{path.relative_to(HOUSE)}:{line} imports {other}, which stands above {room}"
 
 
 def test_the_import_walk_sees_imports_at_any_depth(tmp_path: Path) -> None:
@@ -165,13 +165,33 @@ SHARES = (
     "bias",
     "imbalance",
     "sustained",
-)
+    # constants of models and words of the field that are over something of their own kind
+    "overlap", "exposed", "ramp", "taper", "gain", "skew", "zipf", "jitter", "band", "scale",
+    "percentile", "acceptance", "oversubscription", "hourly", "region", "ratios", "fractions", "shares",
+    "tpot", "ttft", "throughput",  # bands of a prediction: measured over predicted
+)  # fmt: skip
 SHAPES = {
     "m", "n", "k", "rows", "batch", "query", "past", "q_len", "kv_len", "head_dim", "value_dim", "window",
     "width", "row_width", "tile_n", "tile_m", "tile_rows", "pad_rows", "split", "waves",
     "tp", "ep", "cp", "most_chips", "reads", "writes", "dense", "expert",
 }  # fmt: skip
-UNIT_BESIDE = {"value", "low", "high", "measured", "predicted", "minimum", "at_least", "band", "bands"}
+UNIT_BESIDE = {
+    "value", "low", "high", "measured", "predicted", "minimum", "at_least", "band", "bands",
+    "least", "most", "start", "end",  # of a kind of input, whose unit it says; of the scale of a drawing
+    "chip_hours",  # in its name
+    "load_curve",  # pairs of requests/s and seconds
+}  # fmt: skip
+# how many of something there are on average, hence no whole number
+MEANS = {
+    "own_steps", "hidden", "top_k", "etp", "bytes_per_value", "tokens_per_step", "mean_hops", "turns",
+    "target", "queue_mean", "window_blocks", "state_blocks", "bucket_values",
+}  # fmt: skip
+# places where some numbers do not say their unit yet; one that is named through is taken out of here
+NOT_YET = {
+    "datapath": "requests and waits of a reader, and dollars of a month",
+    "reliability": "ETTR, speeds of what is left, and a spread of repairs",
+    "inference.closed_form": "tokens and sequences of a load, which formulas name as papers do",
+}
 PER_PARAMETER = {"weight", "gradient", "master", "moments"}  # bytes of a state recipe, per parameter
 
 
@@ -185,20 +205,30 @@ def structs(room: str) -> Iterator[type[msgspec.Struct]]:
                 yield one
 
 
-@pytest.mark.parametrize("room", ["catalog", "workload", "silicon", "validation"])
-def test_a_number_says_its_unit_in_its_name(room: str) -> None:
-    found = list(structs(room))
-    assert found
-    for struct in found:
-        for field, kind in inspect.get_annotations(struct).items():
-            if struct.__name__.startswith("_") or not (
-                "float" in str(kind) or str(kind).startswith("Number")
-            ):
-                continue
-            known = unit_of(field) or field.endswith(SHARES)
-            assert known or field in SHAPES | UNIT_BESIDE | PER_PARAMETER, (
-                f"{struct.__qualname__}.{field}: {kind}"
-            )
+def without_unit(room: str) -> list[str]:
+    """Numbers of the structs of a room whose name says neither a unit nor that they have none."""
+    return [
+        f"{struct.__module__.removeprefix('datahall.')}.{struct.__name__}.{field}"
+        for struct in structs(room)
+        if not struct.__name__.startswith("_")
+        for field, kind in inspect.get_annotations(struct).items()
+        if ("float" in str(kind) or str(kind).startswith("Number")) and "Callable" not in str(kind)
+        if not unit_of(field) and not field.endswith(SHARES)
+        and field not in SHAPES | UNIT_BESIDE | PER_PARAMETER | MEANS
+    ]  # fmt: skip
+
+
+@each(ROOMS)
+def test_a_number_says_its_unit_in_its_name(path: Path) -> None:
+    found = without_unit(path.name)
+    assert not [one for one in found if not one.startswith(tuple(NOT_YET))]
+    unnamed = [place for place in NOT_YET if place.partition(".")[0] == path.name]
+    for place in unnamed:
+        assert any(one.startswith(place) for one in found), f"all of {place} is named: take it out of NOT_YET"
+
+
+def test_structs_of_most_rooms_are_looked_at() -> None:
+    assert sum(any(True for _ in structs(room.name)) for room in ROOMS) > 12
 
 
 FOLDERS = sorted({path.parent for path in MODULES})

@@ -120,6 +120,120 @@ def unloaded(trees: dict[str, ast.Module], of: Iterable[str]) -> set[str]:
     }  # fmt: skip
 
 
+# constants that no code loads, and why they are there all the same
+KEPT_CONSTANTS = {
+    "inference.simulation.state.BOTH": "the first of the roles that a pool has",
+    "inference.simulation.state.STATIC": "the second of the ways to batch",
+    **{
+        f"validation.{home}": "the ledger finds it by name"
+        for home in (
+            *(f"{domain}.FORMATS" for domain in ("inference", "kernels", "power", "scheduling", "training")),
+            *(f"{domain}.rows.FORMATS" for domain in ("collectives", "reliability", "storage")),
+            "inference.NOISE",
+            "storage.rows.NOTES",
+        )
+    },
+}
+
+
+def targets(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives a value to."""
+    placed = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    yield from (one.id for target in placed for one in ast.walk(target) if isinstance(one, ast.Name))
+
+
+def unloaded_constants(trees: dict[str, ast.Module], of: Iterable[str]) -> set[str]:
+    """Public constants of some modules that no module loads."""
+    seen = {one for home, tree in trees.items() for one in loaded(home, tree)}
+    return {
+        f"{home}.{name}"
+        for home in of
+        for node in trees[home].body
+        for name in targets(node)
+        if name.isupper()
+        and not name.startswith("_")
+        and not any((door, name) in seen for door in doors(home))
+    }
+
+
+def test_a_constant_that_no_code_loads_is_kept_for_a_reason() -> None:
+    house, tools = code()
+    found = unloaded_constants(house | tools, house)
+    assert found == KEPT_CONSTANTS.keys(), "use it, delete it with its tests, or say for whom it is kept"
+
+
+# fields of structs whose names no code loads, and why they are there all the same; rows that are named tuples are
+# read by their place
+KEPT_FIELDS = {
+    "datapath.cold_start.Load.parts_s": "every part of the way, of which the slowest binds",
+    "fabric.flows.simulate.Run.num_solved_flows": "tests count by it what a solve of a part saves",
+    "inference.fleet.response_cache.Savings.prefix_fraction": "docs/serving.md counts what caches save together",
+    "inference.fleet.response_cache.Savings.response_fraction": "as above",
+    "inference.simulation.run.ReplicaUse.free_blocks": "tests see by it that every block comes back",
+    "power.account.Energy.step_j": "what a step draws, beside what a token does",
+    "validation.collectives.health.Fault.url": "where a fault is reported",
+    "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
+    "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",
+    "workload.traffic.shapes.Lognormal.mean_tokens": "read by its place in a match",
+    "workload.traffic.shapes.Quantiles.quantile_tokens": "as above",
+    "workload.traffic.traffic.TrafficFigures.num_sampled": "how much of a trace its figures are of",
+    "workload.traffic.traffic.TrafficFigures.reusable_fraction": "what no cache of prefixes can exceed",
+}
+
+
+def unread(trees: dict[str, ast.Module], of: Iterable[str], text: str = "") -> set[str]:
+    """Public fields of classes of some modules whose name no module loads of anything, and no text spells."""
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    seen = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    seen |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    seen |= set(re.findall(r"\.([a-z]\w*)", text))
+    return {
+        f"{home}.{made.name}.{name}"
+        for home in of
+        for made in ast.walk(trees[home])
+        if isinstance(made, ast.ClassDef) and "NamedTuple" not in {last_name(base) for base in made.bases}
+        for node in made.body
+        if isinstance(node, ast.AnnAssign)
+        for name in targets(node)
+        if not name.startswith("_") and name not in seen
+    }
+
+
+def scripts() -> str:
+    """The Python of all pages."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    return "\n".join(
+        script
+        for page in pages
+        for script in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    )
+
+
+def test_a_field_that_no_code_reads_is_kept_for_a_reason() -> None:
+    house, tools = code()
+    found = unread(house | tools, house, scripts())
+    assert found == KEPT_FIELDS.keys(), "use it, delete it with its tests, or say for whom it is kept"
+
+
+@pytest.mark.parametrize(
+    ("other", "dead"), [("a.F", False), ("F = 1", True), ("x.f", False), ("'f'", False), ("A(f=1)", True)]
+)
+def test_a_field_and_a_constant_that_no_code_loads_are_known_when_seen(other: str, dead: bool) -> None:
+    trees = {"room.file": ast.parse("class A:\n    f: int"), "other": ast.parse(other)}
+    assert (unread(trees, ["room.file"]) == {"room.file.A.f"}) is (dead or "F" in other)
+    named = {
+        "room.file": ast.parse("F = 1"),
+        "other": ast.parse("from datahall.room import file as a\n" + other),
+    }
+    assert (unloaded_constants(named, ["room.file"]) == {"room.file.F"}) is (other != "a.F")
+
+
 def doors(home: str) -> Iterator[str]:
     """Where what a module makes can be imported from: the module, and the rooms that it stands in."""
     while home:
@@ -193,13 +307,7 @@ def uncalled(trees: dict[str, ast.Module], of: Iterable[str], text: str = "") ->
 
 def test_a_method_that_no_code_loads_is_kept_for_a_reason() -> None:
     house, tools = code()
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    scripts = [
-        script
-        for page in pages
-        for script in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-    ]
-    found = uncalled(house | tools, house, "\n".join(scripts))
+    found = uncalled(house | tools, house, scripts())
     assert found == KEPT_METHODS.keys(), "use it, delete it with its tests, or say for whom it is kept"
 
 

@@ -10,10 +10,11 @@ import pytest
 from datahall import check
 from datahall.answer import Answer
 from datahall.answers.ask import scenario_file
-from datahall.answers.file import is_scenario, verb_of
+from datahall.answers.file import verb_of
 from datahall.answers.verbs import BY_NAME, VERBS
 from datahall.catalog import Catalog, document
 from datahall.errors import ScenarioError
+from datahall.scenario.read import is_scenario
 
 CHIP = """[chip.my-chip]
 source = { title = "my bench", date = "2026-03", kind = "measured" }
@@ -157,7 +158,10 @@ def test_a_file_that_says_nothing_is_not_right(tmp_path: Path, shelf: Catalog, t
     [
         ({"version": 1, "ask": "show chip"}, True),
         ({"version": 1, "model_type": "llama"}, False),  # some models' config.json has a version of its own
-        ({"version": 2, "ask": "show chip"}, False),
+        ({"version": 2, "ask": "show chip"}, True),  # and is told which version is read
+        ({"version": "1", "model": "llama-3.1-8b"}, True),
+        ({"model": "llama-3.1-8b", "traffic": {"rate": 20}}, True),
+        ({"hidden_size": 64}, False),
         ({"model_type": "llama"}, False),
     ],
 )

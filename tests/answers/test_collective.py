@@ -145,7 +145,7 @@ def test_a_failure_narrows_what_is_left(shelf: Catalog) -> None:
     assert time_s("all-to-all", shelf, **asked, failure={"switches": "0"}) > whole
     with pytest.raises(InfeasibleError, match="cuts off 32 of 1,024 chips"):
         time_s("all-to-all", shelf, on="fat-tree", chips=1024, size="1GB", failure={"switches": "0"})
-    with pytest.raises(ScenarioError, match="switches does nothing here: it needs on"):
+    with pytest.raises(ScenarioError, match="switches of failure does nothing here: it needs on"):
         time_s("all-to-all", shelf, chips=1024, size="1GB", failure={"switches": "0"})
 
 

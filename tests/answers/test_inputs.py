@@ -45,6 +45,30 @@ def test_a_seed_is_an_input_where_something_is_drawn(shelf: Catalog) -> None:
     assert inputs_of(read_names(form_of("simulate train"), {**run, "jitter": "2 %"}, shelf))["seed"] == 0
 
 
+POOLS: dict[str, Any] = {
+    "version": 1,
+    "ask": "simulate serve",
+    "model": "llama-3.1-8b",
+    "deployment": [{"chip": "h100-sxm", "replicas": 2}, {"chip": "l40s", "replicas": 4, "precision": "fp8"}],
+    "traffic": [{"rate": 4, "isl": 300, "osl": 20, "requests": 20}, {"rate": 2, "isl": 500, "requests": 20}],
+}
+
+
+def test_of_several_deployments_and_streams_each_is_said_and_none_stands_for_all() -> None:
+    inputs = dh.ask(POOLS).inputs
+    assert inputs["deployment"] == "chip h100-sxm, replicas 2; chip l40s, replicas 4, precision fp8"
+    assert inputs["traffic"] == "rate 4, isl 300, osl 20, requests 20; rate 2, isl 500, requests 20"
+    assert not {"chip", "replicas", "precision", "rate_per_s", "isl", "osl", "tp"} & set(inputs)
+    assert (inputs["engine"], inputs["pp"]) == ("vllm", 1)  # by default, and the same of both
+
+
+def test_of_one_deployment_in_a_list_each_input_is_said_alone() -> None:
+    one = POOLS | {"deployment": POOLS["deployment"][:1], "traffic": POOLS["traffic"][:1]}
+    inputs = dh.ask(one).inputs
+    assert (inputs["chip"], inputs["replicas"]) == ("h100-sxm", 2)
+    assert "deployment" not in inputs
+
+
 RUN: dict[str, Any] = {"model": "llama-3.1-8b", "rate": 2, "isl": 300, "osl": 20}
 # questions in which chips of several domains meet, those of one, and one alone
 MANY: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -44,6 +44,18 @@ def test_no_says_by_how_much_and_what_is_enough(shelf: Catalog) -> None:
     assert show_fit("llama-3.1-70b", context=128_000, tp=2, precision="fp8", catalog=shelf).verdict == "yes"
 
 
+@pytest.mark.parametrize(("model", "batch"), [("llama-3.1-8b", 1), ("llama-3.1-70b", 3)])
+def test_without_a_group_what_is_enough_is_that_of_the_group_that_holds_most(
+    model: str, batch: int, shelf: Catalog
+) -> None:
+    """One chip holds a tenth of what eight hold: its longest context is not the answer where any group may serve."""
+    answer = show_fit(model, context=10_000_000, batch=batch, catalog=shelf)
+    assert answer.verdict == "no"
+    longest = int(answer.binding.split("context=")[1].split(" ")[0].rstrip(",."))
+    assert show_fit(model, context=longest, batch=batch, catalog=shelf).verdict == "yes"
+    assert show_fit(model, context=longest + 512, batch=batch, catalog=shelf).verdict == "no"
+
+
 @pytest.mark.parametrize(("model", "chip"), [("gpt-3-175b", "rtx-4090"), ("llama-3.1-70b", "l4")])
 def test_what_does_not_fit_leaves_no_cache_and_none_below_zero(model: str, chip: str, shelf: Catalog) -> None:
     answer = show_fit(model, chip=chip, tp=1, context=32_768, catalog=shelf)

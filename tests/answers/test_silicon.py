@@ -141,6 +141,34 @@ def test_prefetch_is_never_slower(shelf: Catalog) -> None:
     assert number(ahead, "read_bytes_per_s") > number(plain, "read_bytes_per_s")
 
 
+def test_what_is_offloaded_is_kept_where_it_was_asked_to_be(shelf: Catalog) -> None:
+    """54.48 GB of 140 do not fit in the 85.52 GB of an H100; a drive reads 6.9 GB/s."""
+    answer = show_hierarchy("h100-sxm", working_set="140 GB", offload="nvme", prefetch=True, catalog=shelf)
+    assert answer.results["level"] == "nvme"
+    assert number(answer, "scan_s") == pytest.approx(54.48e9 / 6.9e9, rel=1e-3)
+    assert not any("do nothing here" in note or "does nothing here" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("size", "note"),
+    [
+        ("10 MB", "offload and prefetch do nothing here: the working set fits in shared memory"),
+        ("1 GB", "offload does nothing here: the working set fits in main memory"),
+    ],
+)
+def test_offloading_what_fits_on_the_chip_is_said_to_do_nothing(shelf: Catalog, size: str, note: str) -> None:
+    answer = show_hierarchy("h100-sxm", working_set=size, offload="nvme", prefetch=True, catalog=shelf)
+    assert note in answer.notes
+
+
+def test_no_place_is_suggested_that_is_too_small_too(shelf: Catalog) -> None:
+    with pytest.raises(InfeasibleError, match='offload="nvme"'):
+        show_hierarchy("h100-sxm", working_set="3 TB", offload="host", catalog=shelf)
+    with pytest.raises(InfeasibleError) as refused:
+        show_hierarchy("h100-sxm", working_set="30 TB", offload="host", catalog=shelf)
+    assert "offload" not in refused.value.hint
+
+
 def test_a_set_that_fits_nowhere_is_a_no_with_a_way_out(shelf: Catalog) -> None:
     with pytest.raises(InfeasibleError, match=r'(?s)1.87 times .*offload="host"'):
         show_hierarchy("h100-sxm", working_set="160 GB", catalog=shelf)

@@ -13,6 +13,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cli.main import run
 from datahall.errors import DatahallError, DocumentError, ScenarioError
+from datahall.units import fmt
 
 FILE = """
 version = 1
@@ -218,3 +219,18 @@ def test_ways_that_are_left_after_the_end_are_not_spoken_of() -> None:
     for start, spoken in (("1 us", True), ("10 d", False)):
         notes = dh.simulate_fabric(**ASKED, failure={"nics": "3", "start": start, "reroute": "1 us"}).notes
         assert any(words in note for note in notes) == spoken, notes
+
+
+def test_a_job_that_repeats_says_how_often_and_how_long_one_run_takes() -> None:
+    asked = {"collective": "all-reduce", "ranks": "0-63", "size": "16MB"}
+    once = dh.simulate_fabric(on="fat-tree", chips=64, job=asked)
+    thrice = dh.simulate_fabric(on="fat-tree", chips=64, job=asked | {"repeat": 3, "pause": "1ms"})
+    run_s = once.results["makespan_s"]
+    assert thrice.results["makespan_s"] == pytest.approx(3 * run_s + 2e-3)
+    assert (thrice.results["num_runs"], thrice.results["run_s"]) == (3, pytest.approx(run_s))
+    assert thrice.headline.startswith("3 × all-reduce 0 of 16 MB on ")
+    assert f"({fmt(run_s, 's')} each)" in thrice.headline
+    (row,), (alone,) = thrice.tables[0].records(), once.tables[0].records()
+    assert (row["runs"], row["run_s"]) == (3, pytest.approx(run_s))
+    assert row["bus_bandwidth_bytes_per_s"] == pytest.approx(alone["bus_bandwidth_bytes_per_s"])
+    assert "runs" not in alone

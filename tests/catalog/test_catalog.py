@@ -111,6 +111,19 @@ def test_add_copies_a_checked_file_and_the_entry_is_there(home: Path, tmp_path: 
     assert [path.name for path in home.iterdir()] == ["lab.toml"]
 
 
+def test_add_copies_into_the_folder_that_is_named(home: Path, tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    catalog = Catalog(extra=[mine])
+    catalog.add(write(tmp_path / "work"))
+    assert catalog.chip("lab-chip").memory_bytes == 64e9
+    assert [path.name for path in mine.iterdir()] == ["lab.toml"]
+    assert not home.exists()
+    with pytest.raises(CatalogError, match="2 folders are named"):
+        Catalog(extra=[mine, other]).add(write(tmp_path / "work"))
+
+
 @pytest.mark.usefixtures("home")
 def test_add_refuses_to_overwrite_unless_told(tmp_path: Path) -> None:
     catalog = Catalog()

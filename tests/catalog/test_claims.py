@@ -6,7 +6,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.catalog.claim import judge
-from datahall.errors import UnitError, UnknownNameError
+from datahall.errors import ScenarioError, UnitError, UnknownNameError
 
 
 def test_a_sparse_peak_is_recognised_and_the_dense_one_given(catalog: Catalog) -> None:
@@ -41,6 +41,40 @@ def test_how_near_is_near_enough(catalog: Catalog, claimed: str, outcome: str) -
     assert judge(catalog, "h100", "memory_bandwidth", claimed).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    "quantity", ["memory", "peak.fp8", "memory_bandwidth", "clock", "level.l2.capacity", "price"]
+)
+@pytest.mark.parametrize("number", ["0", "-1", "-1e9"])
+def test_nothing_and_less_than_nothing_are_wrong_and_no_share_of_what_is_right(
+    catalog: Catalog, quantity: str, number: str
+) -> None:
+    unit = {"memory": "GB", "peak.fp8": "TFLOP/s", "clock": "GHz", "price": "USD"}
+    verdict = judge(
+        catalog, "h100", quantity, f"{number} {unit.get(quantity, 'TB/s' if 'band' in quantity else 'MB')}"
+    )
+    assert verdict.outcome == "wrong"
+    assert "the claim is" not in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("claimed", "words"),
+    [
+        ("1 GB", "the claim is 1/80 of that"),
+        ("800 GB", "the claim is 10 times that"),
+        ("1e290 GB", "the claim is more than a million times that"),
+        ("1e-290 GB", "the claim is less than a millionth of that"),
+    ],
+)
+def test_a_factor_is_said_in_a_few_digits(catalog: Catalog, claimed: str, words: str) -> None:
+    assert judge(catalog, "h100", "memory", claimed).reason.endswith(words)
+
+
+def test_a_working_set_of_nothing_is_no_claim(catalog: Catalog) -> None:
+    with pytest.raises(ScenarioError, match="larger than zero"):
+        judge(catalog, "h100", "fits.l2", "-5 GB")
+    assert "more than a million times" in judge(catalog, "h100", "fits.l2", "1e290 GB").reason
+
+
 def test_a_count_is_exact(catalog: Catalog) -> None:
     assert judge(catalog, "h100", "sms", "132").outcome == "correct"
     assert judge(catalog, "h100", "sms", "144").outcome == "wrong"
@@ -50,7 +84,7 @@ def test_a_count_is_exact(catalog: Catalog) -> None:
 
 def test_a_working_set_is_held_against_the_level(catalog: Catalog) -> None:
     assert judge(catalog, "h100", "fits.l2", "40 MB").outcome == "correct"
-    assert judge(catalog, "h100", "fits.l2", "2 GB").reason == "2 GB is 40.0 times the 50 MB of l2"
+    assert judge(catalog, "h100", "fits.l2", "2 GB").reason == "2 GB is 40 times the 50 MB of l2"
     assert judge(catalog, "h100", "fits.host", "1 TB").outcome == "unknown"
 
 

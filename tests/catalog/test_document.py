@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datahall.catalog import Catalog
+from datahall.catalog import Catalog, json_document
 from datahall.catalog.document import line_index, parse, read
 from datahall.errors import DocumentError
 
@@ -172,3 +172,19 @@ def test_a_key_of_json_that_stands_twice_is_refused_with_its_line() -> None:
     assert [repr(problem) for problem in caught.value.problems] == [
         'q.json:2: "a.b" stands twice; say it once'
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("a=" + "[" * 100_000, "nested too deeply"), ("a=" + "9" * 5000, "digits")]
+)
+def test_a_file_that_no_reader_can_hold_is_refused(text: str, why: str) -> None:
+    with pytest.raises(DocumentError, match=why):
+        parse(text, "deep.toml")
+    with pytest.raises(DocumentError, match=why):
+        json_document.parse('{"a":' + text.removeprefix("a=") + "}", "deep.json")
+
+
+def test_the_mark_that_windows_editors_write_is_no_part_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "bom.toml"
+    file.write_bytes(b"\xef\xbb\xbfversion = 1\n")
+    assert read(file).content == {"version": 1}

@@ -27,10 +27,16 @@ WRONG = (
     ("simulate serve llama-3.1-8b --trace other.csv", "columns name, age are of no known trace"),
     (
         "show collective all-reduce --chips 8 --failure switches=1",
-        "switches does nothing here: it needs --on",
+        "switches of --failure does nothing here: it needs --on",
     ),
-    ("simulate train llama-3.1-8b --chips 8 --failure nics=1", "nics does nothing here: it needs --on"),
-    ("plan serve llama-3.1-8b --rate 1 --failure nics=1", "nics does nothing here: it needs --on"),
+    (
+        "simulate train llama-3.1-8b --chips 8 --failure nics=1",
+        "nics of --failure does nothing here: it needs --on",
+    ),
+    (
+        "plan serve llama-3.1-8b --rate 1 --failure nics=1",
+        "nics of --failure does nothing here: it needs --on",
+    ),
     ("show memory llama-3.1-8b --layout words.sh", "holds nothing that lays out a training run"),
     ("simulate train llama-3.1-8b --chips 8 --layout binary.sh", "is not UTF-8 text"),
     ("show collective all-reduce", "how many chips are there?"),
@@ -55,6 +61,33 @@ WRONG = (
         "4:1 speaks of 2 tiers, and 64 chips make 1",
     ),
     ("simulate train llama-3.1-8b --chips 60 --on clos --oversubscription 1:1,2:1", "and 64 chips make 1"),
+    ("simulate serve llama-3.1-8b --rate 5 --duration 1ms", "not one request comes in that time"),
+    ("simulate serve llama-3.1-8b --rate 5 --hourly 1,2,3", "3 hourly factors, the least 1"),
+    (
+        "plan train llama-3.1-70b --tokens 1T --chips 256 --on meta-24k-roce --chip h200",
+        "meta-24k-roce was built of NVIDIA H100 SXM",
+    ),
+    (
+        "plan train llama-3.1-70b --tokens 1T --chips 60 --on fat-tree --failure chips=64",
+        "there is no chip 64",
+    ),
+    (
+        "show fabric fat-tree dragonfly hyperx --chips 4096 --nic 200Gb/s --chip h200",
+        "4,096 chips do not fit a 2D HyperX",
+    ),
+    ("show fabric hyperx --chips 4096 --nic 200Gb/s --chip h200", "nearest: --chips 2744 or --radix 46"),
+    ("show fabric torus --chips 7", "7 chips make no 3D torus"),
+    ("simulate fabric --on mesh --chips 7 --job size=1MB", "7 chips make no 3D torus"),
+    (
+        "simulate fabric --on fat-tree --chips 64 --job size=1MB,ranks=1",
+        "a collective joins two chips or more",
+    ),
+    (
+        "simulate fabric --on fat-tree --chips 64 --job size=1MB --loss 10%",
+        "infiniband does not drop packets",
+    ),
+    ("validate training --data gone.csv", "gone.csv: cannot be read: No such file"),
+    ("validate kernels --data gone.csv", "gone.csv: cannot be read: No such file"),
     ("show model wrong.json", '"model_type" is missing'),
     ("plan serve list.json --rate 1", "list.json"),
     ("simulate train wrong.json --chips 8", '"model_type" is missing'),

@@ -35,7 +35,7 @@ BAD = [
     (f"{PLAN} --rate 0", 2, "--> --rate"),
     (f"{PLAN} --rate inf", 2, "--rate: all at once is no rate"),
     (f"{PLAN} --rate 5 --percentile 0", 2, "percentile: 0 is out of bounds"),
-    (f"{PLAN} --rate 5 --percentile 100", 2, "above 0 and below 100"),
+    (f"{PLAN} --rate 5 --percentile 100", 2, "at least 0.1 and below 100"),
     (f"{PLAN} --rate 5 --percentile -5", 2, "percentile: -5 is out of bounds"),
     (f"{PLAN} --rate 5 --headroom 100", 2, "below 100 %"),
     (f"{PLAN} --rate 5 --ttft 0", 2, "above 0"),

@@ -182,7 +182,7 @@ def test_a_link_of_a_torus_is_cited_where_the_chip_is_sold_with_it(chip: str, ci
 
 def test_on_a_torus_the_same_array_is_timed_with_every_collective() -> None:
     made = cluster_from(FabricDesign(topology="torus", sides=(4, 4, 8), chip="tpu-v5p"), CATALOG)
-    for kind, time_s in time_collective(made, "all-gather", 1e9).same_array.items():
+    for kind, time_s in time_collective(made, "all-gather", 1e9).same_array_s.items():
         assert time_collective(made, kind, 1e9).choice.time_s == time_s
 
 

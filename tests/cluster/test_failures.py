@@ -215,7 +215,7 @@ def ask(verb: str, **more: object) -> Answer:
 
 @pytest.mark.parametrize("verb", ["collective", "train", "plan", "serve", "service", "techniques"])
 def test_every_verb_on_a_fabric_says_the_same_of_a_failure(verb: str) -> None:
-    with pytest.raises(ScenarioError, match="nics does nothing here: it needs on"):
+    with pytest.raises(ScenarioError, match="nics of failure does nothing here: it needs on"):
         ask(verb, failure=[{"nics": [3]}])
     out = list(range(64)) if verb == "plan" else [3]  # a plan leaves some of them idle, not all
     with pytest.raises(InfeasibleError, match="cuts off") as caught:

@@ -12,7 +12,7 @@ from datahall.fabric.flows.outcome import FlowScenario, simulate_flows
 from datahall.fabric.flows.sections import endpoints
 from datahall.fabric.flows.simulate import Changes, Flows, followers, merged, simulate
 from datahall.fabric.topology.clos import clos
-from datahall.fabric.topology.graph import LINK_KINDS, Paths, Wire
+from datahall.fabric.topology.graph import SCALE_UP, Paths, Wire
 from datahall.scenario.kinds import Numbers, Raw, Reading
 
 BARE = "version = 1\n[fabric]\n"
@@ -69,7 +69,7 @@ def test_links_have_the_latency_given_or_half_a_microsecond() -> None:
     words = 'topology = "clos"\nchips = 16\ndomain = 4\nbandwidth = "8 Gb/s"\n'
     plain = built(words).net.fabric
     assert (plain.link_latency_s == 500e-9).all()
-    inside = plain.link_kind == LINK_KINDS.index("scale-up")
+    inside = plain.link_kind == SCALE_UP
     assert inside.sum() == 32
     assert (plain.link_bytes_per_s[inside] == 450e9).all()
     told = built(words + 'latency = "2 us"\nscale_up = "80 Gb/s"\nscale_up_latency = "3 us"\n').net.fabric

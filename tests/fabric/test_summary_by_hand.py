@@ -175,6 +175,7 @@ def test_repeats_and_pauses_do_not_change_the_rate_of_one(level: str) -> None:
     (row,) = job_rows(outcome, Sent(outcome))
     once = 2 * (2e-3 + FLIGHT_S)
     assert row.time_s == pytest.approx(3 * once + 2e-3)
+    assert (row.num_runs, row.run_s) == (3, pytest.approx(once))
     assert row.bus_bytes_per_s == pytest.approx(6e6 * 2 / 3 / once)
     assert row.mean_fraction == pytest.approx(1.0, rel=2e-3)
 

@@ -23,8 +23,9 @@ from datahall.fabric.topology.graph import ACCESS, FABRIC, SCALE_UP, SCALE_UP_TI
 from datahall.fabric.topology.hyperx import full_mesh, hyperx, hyperx_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
+from datahall.fabric.topology.sides import cubic_sides
 from datahall.fabric.topology.tiers import most_chips, ports
-from datahall.fabric.topology.torus import cubic_sides, torus, torus_for
+from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tree import tree
 
 

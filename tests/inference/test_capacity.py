@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.inference.closed_form_case import flat, limits, replace
 
+from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form import capacity
 from datahall.inference.closed_form.capacity import num_replicas
@@ -22,6 +24,8 @@ from datahall.inference.closed_form.steady_state import (
     at_concurrency,
     at_rate,
 )
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica
 from datahall.scenario.sections.promise import Promise
 
 
@@ -102,7 +106,7 @@ def rising(**columns: float) -> Curve:
         (rising(ttft_high_s=0.5, ttft_s=0.0), limits(ttft_s=0.6), 0.6, "TTFT"),
         (rising(tpot_high_s=1.0, ttft_high_s=0.1, ttft_s=0.0), limits(tpot_s=2.0, ttft_s=0.1), 0.5, "TTFT"),
         (flat(), limits(), 1.5, "sequences"),  # three of four places are within the limit
-        (replace(flat(), within=np.ones(40, bool)), limits(), 2.0, "TTFT"),
+        (replace(flat(), within=np.ones(40, bool)), limits(), 2.0, "sequences"),  # no TTFT is promised
     ],
 )
 def test_the_most_that_keeps_the_promise_by_hand(
@@ -147,3 +151,19 @@ def test_replicas_for_a_rate_by_hand(
 ) -> None:
     two = replace(on_curve(replace(flat(), within=np.ones(40, bool)), limits()), rate_per_s=2.0)
     assert num_replicas(two, offered, headroom) == count
+
+
+def test_what_holds_no_sequence_is_refused_before_its_steps_are_priced(
+    shelf: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million sequences take terabytes of activations, and a table of as many columns."""
+    chip = shelf.chip("h100-sxm")
+    engine = msgspec.structs.replace(engine_on("vllm", chip), max_sequences=1_000_000)
+    replica = Replica(model=shelf.model("llama-3.1-8b"), chip=chip, engine=engine)
+
+    def priced(_: Replica) -> None:
+        raise AssertionError("priced")
+
+    monkeypatch.setattr(capacity, "price_steps", priced)
+    with pytest.raises(InfeasibleError, match="holds no sequence"):
+        capacity.held(replica, Load(prompt=100.0, output=100.0), limits())

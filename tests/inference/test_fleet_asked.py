@@ -29,22 +29,22 @@ def refused(words: str, run: object, *given: object, **more: object) -> str | No
 
 
 def test_distances_are_said_from_either_side_or_both() -> None:
-    eu, us = Region(name="eu", inside_s=0.001, to={"us": 0.04}), Region(name="us", inside_s=0.002)
+    eu, us = Region(name="eu", inside_s=0.001, to_s={"us": 0.04}), Region(name="us", inside_s=0.002)
     assert distances_of((eu, us)) == ((0.001, 0.04), (0.04, 0.002))
     assert distances_of((us, eu)) == ((0.002, 0.04), (0.04, 0.001))
-    apart = Region(name="us", to={"eu": 0.05})
+    apart = Region(name="us", to_s={"eu": 0.05})
     assert distances_of((eu, apart)) == ((0.001, 0.04), (0.05, 0.0))
     assert distances_of(()) == ((0.0,),)
     assert distances_of((us,)) == ((0.002,),)
 
 
 def test_regions_have_names_of_their_own_and_a_distance_to_each_other() -> None:
-    eu = Region(name="eu", to={"us": 0.04})
+    eu = Region(name="eu", to_s={"us": 0.04})
     assert refused('named "eu"', distances_of, (eu, eu)) == "region"
     assert refused("without a name", distances_of, (Region(), eu)) == "region"
     assert refused('"us" is not a region', distances_of, (eu,)) == "region"
     assert refused("no distance from eu to asia", distances_of, (eu, Region(name="us"), Region(name="asia")))
-    three = (eu, Region(name="us", to={"asia": 0.1}), Region(name="asia", to={"eu": 0.2}))
+    three = (eu, Region(name="us", to_s={"asia": 0.1}), Region(name="asia", to_s={"eu": 0.2}))
     assert distances_of(three) == ((0.0, 0.04, 0.2), (0.04, 0.0, 0.1), (0.2, 0.1, 0.0))
 
 

@@ -21,7 +21,8 @@ from datahall.scenario.form import Form
 from datahall.scenario.idle import idle_together
 from datahall.scenario.kinds import Flag
 from datahall.scenario.read import read_names
-from datahall.scenario.rules import NOTHING
+
+NOTHING: tuple[object, ...] = (None, "", (), {}, False)
 
 
 def taken(form: Form, need: str) -> bool:
@@ -72,7 +73,7 @@ def test_an_input_without_what_it_needs_is_refused_as_doing_nothing(
     value = value_of(field, verb, random.Random(1))
     inline = CONCEPTS[section].inline
     said = {section: {field.key: value}} if inline else {field.name: value}
-    own = field.key if inline else f"⟦{field.name}⟧"
+    own = f"{field.key} of ⟦{section}⟧" if inline else f"⟦{field.name}⟧"
     assert any(
         found.startswith(f"{own} does nothing here: it needs ") for found in refusals(verb, said, shelf)
     )

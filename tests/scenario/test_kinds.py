@@ -118,6 +118,36 @@ def test_every_input_says_what_it_is_and_what_stands_for_it(section: str) -> Non
         assert field.kind.schema(), field.path
 
 
+PYTHON_TYPES = {
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "Sequence",
+    "object": "Mapping",
+}
+
+
+def schema_types(schema: object) -> set[str]:
+    """The types that a schema allows at its top."""
+    found = schema if isinstance(schema, dict) else {}
+    return {str(found.get("type", ""))} | {
+        name for one in found.get("anyOf", ()) for name in schema_types(one)
+    }
+
+
+@pytest.mark.parametrize("section", CONCEPTS)
+def test_the_type_of_a_keyword_has_all_that_its_kind_reads(section: str) -> None:
+    """What JSON may say, Python may; and a value as it is written back."""
+    for field in fields(section):
+        told = field.kind.annotation()
+        for name in schema_types(field.kind.schema()) & PYTHON_TYPES.keys():
+            assert PYTHON_TYPES[name] in told or (name == "integer" and "float" in told), field.path
+        if field.default not in (None, "", (), {}):
+            written = field.kind.write(field.default)
+            kind = {list: "Sequence", dict: "Mapping"}.get(type(written), type(written).__name__)
+            assert kind in told or isinstance(written, str | int | float), field.path
+
+
 def test_a_rule_names_inputs_and_tables_that_there_are() -> None:
     """What an input needs may stand in another section, or be one value of another input."""
     everywhere = {field.name: field for section in CONCEPTS for field in fields(section)}

@@ -99,8 +99,11 @@ def test_a_number_without_a_unit_is_si_in_python_only(names: Names) -> None:
             {"role": "decode", "disaggregated": "prefill=1,decode=1"},
             "role and disaggregated do not go together",
         ),
-        ({"cache": {"process_ttl": "5 s"}}, "process_ttl does nothing here: it needs process"),
-        ({"cache": "semantic_lookup=5ms,process=5"}, "semantic_lookup does nothing here: it needs semantic"),
+        ({"cache": {"process_ttl": "5 s"}}, "process_ttl of cache does nothing here: it needs process"),
+        (
+            {"cache": "semantic_lookup=5ms,process=5"},
+            "semantic_lookup of cache does nothing here: it needs semantic",
+        ),
     ],
 )
 def test_one_rule_refuses_what_says_nothing_and_pairs_of_which_one_would_win(

@@ -46,7 +46,10 @@ UNMET: list[tuple[dict[str, Raw], str]] = [
     ({"rate": 1, "routing": "session", "affinity_load": 2}, "affinity_load does nothing here: it needs"),
     ({"rate": 1, "cold_start": "3 s"}, "cold_start does nothing here: it needs autoscale"),
     ({"rate": 1, "oversubscription": "2:1"}, "oversubscription does nothing here: it needs on"),
-    ({"rate": 1, "cache": {"process_ttl": "1 s"}}, "process_ttl does nothing here: it needs process"),
+    (
+        {"rate": 1, "cache": {"process_ttl": "1 s"}},
+        "process_ttl of cache does nothing here: it needs process",
+    ),
     (
         {"rate": 1, "cache": {"process": 0, "process_ttl": "1 s", "shared": 5}},
         "it needs process other than 0",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip, Level
 from datahall.errors import ScenarioError, UnsupportedError
-from datahall.silicon.hierarchy import CLIFF_POLICIES, Cliff, Step, cliff, curves, scan, steps
+from datahall.silicon.hierarchy import CLIFF_POLICIES, Cliff, Step, cliff, curves, holding_places, scan, steps
 
 CATALOG = Catalog(user=False)
 WITH_BANDWIDTH = [chip for chip in CATALOG.chips() if math.isfinite(chip.memory_bytes_per_s)]
@@ -135,11 +135,26 @@ def test_a_measured_host_link_counts_before_its_datasheet() -> None:
     assert memory.drop_ratio == 20
 
 
-def test_nvme_lies_below_the_host() -> None:
+def test_what_is_kept_on_nvme_does_not_pass_through_the_hosts_memory() -> None:
     chips = [chip for chip in WITH_HOST if any(level.name == "nvme" for level in chip.levels)]
     assert chips
     for chip in chips:
-        assert [step.name for step in steps(chip, "nvme")][-3:] == ["memory", "host", "nvme"]
+        assert [step.name for step in steps(chip, "nvme")][-2:] == ["memory", "nvme"]
+        memory, drive = steps(chip, "nvme")[-2:]
+        ahead = scan(chip, 1.5 * memory.capacity_bytes, policy="prefetch", offload="nvme")
+        assert ahead is not None
+        assert ahead.level == "nvme"
+        assert ahead.figure.value == pytest.approx(0.5 * memory.capacity_bytes / drive.bytes_per_s)
+
+
+def test_a_place_is_named_only_where_it_holds_the_working_set() -> None:
+    chip = CATALOG.chip("h100-sxm")
+    assert holding_places(chip, 1e12) == ("host", "nvme")
+    assert holding_places(chip, 3e12) == (
+        "nvme",
+    )  # a server's memory is taken to hold 2 TB, its drives 3.84 TB
+    assert holding_places(chip, 30e12) == ()
+    assert scan(chip, 30e12, offload="host") is None
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0, math.nan, math.inf])
@@ -178,7 +193,7 @@ TOY = Chip(
         Level(name="l2", capacity_bytes=100.0, bytes_per_s=100.0),
         Level(name="memory", capacity_bytes=1000.0, bytes_per_s=10.0),
         Level(name="host", bytes_per_s=1.0),
-        Level(name="nvme", bytes_per_s=0.1),
+        Level(name="nvme", capacity_bytes=3e12, bytes_per_s=0.1),
     ),
 )  # fmt: skip
 
@@ -219,11 +234,11 @@ def test_levels_by_hand() -> None:
     """Neither registers nor a cache of unknown speed; each level over the next."""
     assert [(one.name, one.drop_ratio) for one in steps(TOY)][:1] == [("l2", 10.0)]
     assert [one.name for one in steps(TOY)] == ["l2", "memory"]
-    l2, memory, host, nvme = steps(TOY, "nvme")
-    assert (l2.drop_ratio, memory.drop_ratio, host.drop_ratio) == pytest.approx((10.0, 10.0, 10.0))
+    l2, memory, nvme = steps(TOY, "nvme")
+    assert (l2.drop_ratio, memory.drop_ratio) == pytest.approx((10.0, 100.0))
     assert math.isnan(nvme.drop_ratio)
-    assert host.capacity_bytes == 2e12  # of a usual server; the rest is on drives
-    assert math.isinf(steps(TOY, "host")[-1].capacity_bytes)
+    assert nvme.capacity_bytes == 3e12
+    assert steps(TOY, "host")[-1].capacity_bytes == 2e12  # of a usual server
     assert [one.name for one in steps(TOY, "host")] == ["l2", "memory", "host"]
     assert memory.capacity_bytes == 1000.0
     visible = steps(msgspec.structs.replace(TOY, visible_memory_bytes=900.0))
@@ -235,6 +250,9 @@ def test_each_place_to_offload_to_needs_a_bandwidth() -> None:
     assert len(steps(no_drives, "host")) == 3
     with pytest.raises(UnsupportedError, match="to its nvme"):
         steps(no_drives, "nvme")
+    sizeless = msgspec.structs.replace(TOY, levels=(*TOY.levels[:-1], Level(name="nvme", bytes_per_s=0.1)))
+    with pytest.raises(UnsupportedError, match="capacity of the nvme of Toy is not known"):
+        steps(sizeless, "nvme")
     unknown = msgspec.structs.replace(TOY, levels=(*TOY.levels[:-2], Level(name="host")))
     with pytest.raises(UnsupportedError, match="to its host"):
         steps(unknown, "host")

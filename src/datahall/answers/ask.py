@@ -27,7 +27,7 @@ from datahall.scenario.field import Field, Section
 from datahall.scenario.form import Form
 from datahall.scenario.form import form as make_form
 from datahall.scenario.kinds import Plain, Raw
-from datahall.scenario.read import VERSION, read_document, read_names
+from datahall.scenario.read import VERSION, is_scenario, read_document, read_names
 from datahall.scenario.rules import taken_needs
 from datahall.scenario.scenario import Scenario
 
@@ -113,7 +113,11 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     """Call the function that answers; add what was asked, and what stood in place of what."""
     reply = _called(verb_named(scenario.verb).answer, scenario)
     answer = _spelled(answer_of(reply), spell)
-    inputs = {**inputs_of(scenario), **answer.inputs}
+    of_one = {
+        field.attribute for field in scenario.form.fields.values() if _is_several(scenario, field.section)
+    }
+    found = {name: value for name, value in answer.inputs.items() if name not in of_one}
+    inputs = {**inputs_of(scenario), **found}
     said, declared = said_by(scenario), {field.attribute for field in scenario.form.fields.values()}
     whole = msgspec.structs.replace(
         answer,
@@ -188,23 +192,39 @@ def question_of(scenario: Scenario) -> dict[str, object]:
 
 
 def inputs_of(scenario: Scenario) -> dict[str, Cell]:
-    """Every input that was given or has a default that says something, under names that end in their unit."""
+    """Every input that was given or has a default that says something, under names that end in their unit.
+
+    Of a section that a file has several times, such as two deployments, its tables stand whole under its name.
+    """
     found: dict[str, Cell] = {}
     for field in scenario.form.fields.values():
         sections = scenario.sections[field.section]
-        value = _acting(scenario, field, sections[0]) if sections else None
+        values = [_acting(scenario, field, section) for section in sections]
+        value = values[0] if values else None
         if value is None or _says_nothing(scenario, field):
+            continue
+        if _is_several(scenario, field.section) and (
+            any(one != value for one in values)
+            or any(field.key in table for table in scenario.said[field.section])
+        ):
             continue
         if not isinstance(value, str | int | float | bool):
             value = _text(field.kind.write(value))
         found[field.attribute] = value
-    for concept in scenario.form.tables:
+    for concept in scenario.form.concepts:
+        if not (concept.inline or _is_several(scenario, concept.name)):
+            continue
         tables = [str(_text(dict(table))) for table in scenario.said.get(concept.name, ()) if table]
         if tables:
             found[concept.name] = "; ".join(tables)
     if scenario.path:
         found = {"scenario": scenario.path, **found}
     return found
+
+
+def _is_several(scenario: Scenario, section: str) -> bool:
+    """Whether a file has a section more than once, so that no value of one of them is that of the question."""
+    return len(scenario.said.get(section, ())) > 1
 
 
 def _acting(scenario: Scenario, field: Field, section: Section) -> object:
@@ -251,4 +271,4 @@ def scenario_file(path: str) -> Document | None:
     from datahall.catalog import json_document
 
     found = json_document.read(Path(path))
-    return found if found.content.get("version") == VERSION and "model_type" not in found.content else None
+    return found if is_scenario(found) else None

@@ -1,4 +1,4 @@
-"""A file that asks: whether it is a scenario, and which verb it asks."""
+"""A file that asks: which verb it asks, and whether its question can be answered."""
 
 from __future__ import annotations
 
@@ -10,25 +10,8 @@ from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
 from datahall.errors import DatahallError, DocumentError, ScenarioError
-from datahall.scenario.field import CONCEPTS
-from datahall.scenario.read import OF_EVERY_FILE, read_document
+from datahall.scenario.read import read_document
 from datahall.scenario.scenario import Scenario
-
-
-def is_scenario(document: Document) -> bool:
-    """Whether a file asks something: it says so, or has a section that no catalogue file and no config has."""
-    content = document.content
-    if "model_type" in content:
-        return False
-    return any(key in OF_EVERY_FILE or _is_section(key, value) for key, value in content.items())
-
-
-def _is_section(key: str, value: Value) -> bool:
-    if key == "model":
-        return isinstance(value, str)
-    if key == "fabric":  # [fabric.NAME] are entries of the catalogue, [fabric] with values is a section
-        return isinstance(value, dict) and not all(isinstance(entry, dict) for entry in value.values())
-    return bool(key) and key in CONCEPTS
 
 
 def verb_of(document: Document, verbs: Sequence[Verb]) -> Verb:

@@ -6,6 +6,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from datahall.answer import Answer
@@ -17,7 +18,7 @@ from datahall.catalog import Catalog
 from datahall.counted import counted
 from datahall.errors import ScenarioError
 from datahall.scenario.field import Field
-from datahall.scenario.kinds import Count, Flag, Listed, Quantity, Raw, Share
+from datahall.scenario.kinds import Raw
 
 WIDTH = 100  # of a line of documentation
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -47,7 +48,9 @@ def function_of(verb: Verb) -> Callable[..., Answer]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of an array library, such as `np.int64(4)` or a column, as Python has it."""
+    """A path as text; a value of an array library, such as `np.int64(4)` or a column, as Python has it."""
+    if isinstance(value, Path):
+        return str(value)
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -117,21 +120,8 @@ def _default(field: Field) -> object:
 
 
 def hint(field: Field) -> str:
-    """The type of a keyword."""
-    kind = field.kind
-    if isinstance(kind, Flag):
-        return "bool" if field.default is not None else "bool | None"
-    text = (
-        "str | float"
-        if isinstance(kind, Quantity | Share)
-        else "str | int"
-        if isinstance(kind, Count)
-        else _one_of(kind.words, field.default)
-    )
-    text = f"str | Sequence[{text}]" if isinstance(kind, Listed) else text
-    text = "str | int | Mapping[str, Any]" if type(kind).__name__ == "LengthsKind" else text
-    text = "str | Mapping[str, Any]" if type(kind).__name__ in ("Mapped", "Regions") else text
-    text = "str | int | Sequence[int]" if type(kind).__name__ in ("Numbers", "Split") else text
+    """The type of a keyword; the empty word is one of its words where it says nothing."""
+    text = field.kind.annotation(*([""] if field.default == "" else []))
     return text if field.default is not None and field.default not in ((), {}) else f"{text} | None"
 
 
@@ -141,12 +131,6 @@ def _argument_hint(verb: Verb, name: str) -> str:
     text = hint(form.fields[name])
     is_word = verb.by_file and name == form.arguments[0] and bool(form.fields[name].kind.words)
     return f"{text} | str" if is_word else text
-
-
-def _one_of(words: tuple[str, ...], default: object) -> str:
-    """The type of a few words, with the empty one where it says nothing; of any words: text."""
-    unsaid = ("",) if default == "" else ()
-    return f"Literal[{', '.join(map(_literal, (*words, *unsaid)))}]" if words else "str"
 
 
 def documentation(verb: Verb) -> str:

@@ -24,7 +24,7 @@ from datahall.catalog.names import names_in
 from datahall.catalog.search import Hit, search
 from datahall.catalog.shelves.failures import Failing
 from datahall.catalog.shelves.sites import OfSites
-from datahall.errors import DocumentError, Problem, UnknownNameError, nearest
+from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.cable import Cable
@@ -202,13 +202,23 @@ class Catalog(Failing, OfSites):
         """Return entries of every kind in which all words of `text` occur, those named so first."""
         return search(((kind, self._all(kind)) for kind, row in KINDS.items() if row.searched), text)
 
+    @property
+    def own_folder(self) -> Path:
+        """Where entries are added: the folder that whoever asks has named, or the user's."""
+        if len(self.extra) > 1:
+            raise CatalogError(
+                f"{len(self.extra)} folders are named, and entries are added to one",
+                hint="name the one to add to",
+            )
+        return Path(self.extra[0]) if self.extra else user_folder()
+
     def add(self, path: Path | str, *, replace: bool = False) -> tuple[str, ...]:
-        """Check a TOML file and copy it into the user's folder; return the names it adds as "kind name"."""
+        """Check a TOML file and copy it into one's own folder; return the names it adds as "kind name"."""
         from datahall.catalog.install import install
 
-        file = Path(path)
+        file, folder = Path(path), self.own_folder
         names = self.check(file)
-        install(file, user_folder(), replace=replace)
+        install(file, folder, replace=replace)
         for key in [key for key in vars(self) if key not in {"layers", "extra", "_shipped"}]:
             del self.__dict__[key]
         load.cache_clear()

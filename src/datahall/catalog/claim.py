@@ -22,7 +22,7 @@ from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.catalog.number_formats import format_named, unit_for
 from datahall.catalog.quantity import names, quantities, scale_up_total
-from datahall.errors import UnknownNameError
+from datahall.errors import ScenarioError, UnknownNameError
 from datahall.units import fmt, parse, short
 
 Outcome = Literal["correct", "rounded", "sparse", "both-ways", "wrong", "unsupported", "unknown"]
@@ -30,6 +30,7 @@ Outcome = Literal["correct", "rounded", "sparse", "both-ways", "wrong", "unsuppo
 CORRECT = 0.02
 ROUNDED = 0.06
 ONE_DIGIT = 0.12  # "3 TB/s" for 3.35: right to the digits given, and not far off
+FAR = 1e6  # factors past it say no more than that
 
 _BOTH_WAYS = re.compile(r"\s*\(?(both ways|bidirectional|bi-directional)\)?\s*", re.IGNORECASE)
 _RANGE = re.compile(r"\s*([\d.,]+)\s*(?:-|–|to)\s*([\d.,]+)\s*(\D*)$")
@@ -144,11 +145,11 @@ def _fits(chip: Chip, level_name: str, claimed: str) -> Verdict:
     if capacity is None:
         return Verdict("unknown", f"the catalogue does not know the capacity of {level_name}")
     times = size / capacity.value
+    if size <= 0:
+        raise ScenarioError(f'a working set is larger than zero bytes, not "{claimed}"', hint='e.g. "2 GB"')
     if times <= 1:
         return Verdict("correct", f"{fmt(size, 'bytes')} fits in {capacity.shown} of {level_name}", capacity)
-    return Verdict(
-        "wrong", f"{fmt(size, 'bytes')} is {times:,.1f} times the {capacity.shown} of {level_name}", capacity
-    )
+    return Verdict("wrong", f"{claimed} is {_times(times)} the {capacity.shown} of {level_name}", capacity)
 
 
 def _newest(catalog: Catalog, chip: Chip) -> Verdict:
@@ -169,13 +170,16 @@ def _described(fact: Fact) -> str:
 
 def _ratio(value: float, right: Fact) -> str:
     times = value / right.value
-    if 0.5 < times < 2 or right.unit in {"count", "year"}:
+    if times <= 0 or 0.5 < times < 2 or right.unit in {"count", "year"}:
         return ""
-    return (
-        f"; the claim is {short(times)} times that"
-        if times > 1
-        else f"; the claim is 1/{short(1 / times)} of that"
-    )
+    if times > 1:
+        return f"; the claim is {_times(times)} that"
+    share = f"1/{short(1 / times)}" if times * FAR > 1 else "less than a millionth"
+    return f"; the claim is {share} of that"
+
+
+def _times(times: float) -> str:
+    return f"{short(times)} times" if times < FAR else "more than a million times"
 
 
 def _error(value: float, right: float) -> float:

@@ -41,10 +41,10 @@ def read(path: Path) -> Document:
     return parse(text_of(path), str(path))
 
 
-def text_of(path: Path, encoding: str = "utf-8") -> str:
-    """The text of a file; one that cannot be read is a `DocumentError`."""
+def text_of(path: Path) -> str:
+    """The text of a file, less the mark that Windows editors begin with; what cannot be read is a `DocumentError`."""
     try:
-        return path.read_text(encoding=encoding)
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DocumentError(str(path), [Problem(str(path), f"cannot be read: {error.strerror}")]) from error
     except UnicodeDecodeError as error:
@@ -57,7 +57,16 @@ def parse(text: str, path: str) -> Document:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DocumentError(path, [_syntax_problem(error, text, path)]) from error
+    except (RecursionError, ValueError) as error:
+        raise DocumentError(path, [Problem(path, unusable(error))]) from error
     return Document(path, content, line_index(text))
+
+
+def unusable(error: RecursionError | ValueError) -> str:
+    """Why a text that is well formed cannot be read all the same."""
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    return "has a number of thousands of digits"  # Python converts no more than 4,300
 
 
 def _syntax_problem(error: tomllib.TOMLDecodeError, text: str, path: str) -> Problem:

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from datahall.catalog.document import Document, text_of
+from datahall.catalog.document import Document, text_of, unusable
 from datahall.errors import DocumentError, Problem
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 def read(path: Path) -> Document:
     """Read a JSON object from a file; what cannot be read is a `DocumentError` with file:line."""
-    return parse(text_of(path, "utf-8-sig"), str(path))
+    return parse(text_of(path), str(path))
 
 
 def parse(text: str, path: str) -> Document:
@@ -24,7 +24,7 @@ def parse(text: str, path: str) -> Document:
     except json.JSONDecodeError as error:
         raise DocumentError(path, [_syntax_problem(error, text, path)]) from error
     except (RecursionError, ValueError) as error:
-        raise DocumentError(path, [Problem(path, f"is not usable JSON: {error}")]) from error
+        raise DocumentError(path, [Problem(path, unusable(error))]) from error
     if not isinstance(content, dict):
         raise DocumentError(path, [Problem(f"{path}:1", "must hold one JSON object, { … }")])
     lines, twice = _scan(text)

@@ -81,7 +81,7 @@ class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     curves: tuple[Curve, ...]  # as it runs, and with each algorithm alone
     ways: tuple[Way, ...] = ()  # on switches: all of NCCL's and of textbooks
     phases: tuple[Steps, ...] = ()  # of an all-reduce on switches
-    same_array: dict[Collective, float] = {}  # on a torus: the time [s] of each collective
+    same_array_s: dict[Collective, float] = {}  # on a torus: the time of each collective
 
     @property
     def band(self) -> Band:
@@ -177,7 +177,7 @@ def _on_torus(cluster: Cluster, collective: Collective, size: Breakdown) -> Coll
         num_steps=float(torus_steps(collective, group)),
         ratios=band,
         curves=_curves(cluster, found),
-        same_array=_same_array(cluster, size.value),
+        same_array_s=_same_array(cluster, size.value),
     )
 
 

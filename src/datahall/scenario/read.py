@@ -6,6 +6,7 @@ refuse what does not apply, and every problem is found at once and named at its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 from pathlib import Path
@@ -23,6 +24,7 @@ from datahall.workload.division import check_stage
 
 VERSION = 1
 OF_EVERY_FILE = ("version", "ask")
+ENDLESS = re.compile(r"\d{400}")  # no finite number has so many digits, and Python reads none of thousands
 DEGREES = {"deployment": ("tp", "dp", "ep"), "layout": ("tp",)}  # what a model must divide by
 
 Tables = dict[str, list[dict[str, Raw]]]  # what was written, by section
@@ -53,6 +55,22 @@ def read_document(
     reader.beside_at, reader.spell = Reading(catalog=catalog, bare=bare), spell
     tables = reader.sections(document.content)
     return reader.scenario(tables, beside=given or {})
+
+
+def is_scenario(document: Document) -> bool:
+    """Whether a file asks something: it says so, or has a section that no catalogue file and no config has."""
+    content = document.content
+    if "model_type" in content:
+        return False
+    return any(key in OF_EVERY_FILE or _is_section(key, value) for key, value in content.items())
+
+
+def _is_section(key: str, value: Value) -> bool:
+    if key == "model":
+        return isinstance(value, str)
+    if key == "fabric":  # [fabric.NAME] are entries of the catalogue, [fabric] with values is a section
+        return isinstance(value, dict) and not all(isinstance(entry, dict) for entry in value.values())
+    return bool(key) and key in CONCEPTS
 
 
 class _Reader:
@@ -211,6 +229,8 @@ class _Reader:
                 continue
             try:
                 beside = (concept.name, key) in self.beside
+                if isinstance(raw, str) and ENDLESS.search(raw):
+                    raise ScenarioError(f"{shown(raw)} has a number of hundreds of digits")
                 values[key] = field.kind.read(raw, self.beside_at if beside else self.at)
             except DatahallError as error:
                 own, name = (key, concept.name) if concept.inline else (option(field.name), field.name)

@@ -15,8 +15,6 @@ from datahall.scenario.form import Form
 from datahall.scenario.idle import do_nothing
 from datahall.scenario.kinds import Raw
 
-NOTHING: tuple[object, ...] = (None, "", (), {}, False)
-
 
 def given_names(form: Form, tables: Mapping[str, Sequence[Mapping[str, Raw]]]) -> frozenset[str]:
     """What a person said, by name, whichever section it stands in; tables that flags give whole by theirs."""
@@ -54,12 +52,9 @@ def broken_rules(
         needs = taken_needs(form, field)
         if needs and not any(_is_met(need, by_name, row, values, given) for need in needs):
             words = " or ".join(_need(concept, need, by_name, values) for need in needs)
-            yield (
-                key,
-                _error(
-                    concept, field, do_nothing([own], f"it needs {words}"), f"add {words}, or leave it out"
-                ),
-            )
+            whole = f"{own} of {option(concept.name)}" if concept.inline else own
+            why = do_nothing([whole], f"it needs {words}")
+            yield key, _error(concept, field, why, f"add {words}, or leave it out")
 
 
 def taken_needs(form: Form, field: Field) -> list[str]:

@@ -32,7 +32,7 @@ from datahall.workload.operator import Number
 Policy = Literal["unmanaged", "pinned", "prefetch"]
 CLIFF_POLICIES: tuple[str, ...] = get_args(Policy)
 OFFLOADED_TO = ("none", *TIERS)
-HOST_BYTES = 2e12  # what a server's memory is taken to hold before drives are asked
+HOST_BYTES = 2e12  # what a server's memory is taken to hold
 SMALLEST_BYTES = 1e6  # where curves begin, unless a level is smaller
 POINTS_PER_DECADE = 40
 
@@ -70,38 +70,55 @@ class Cliff(msgspec.Struct, frozen=True, kw_only=True):
 def steps(chip: Chip, offload: str = "none") -> tuple[Step, ...]:
     """The levels a working set can lie in, fastest first.
 
-    On-chip levels whose bandwidth nobody published are left out.  `offload` adds the host's memory over
-    its link, and then NVMe; the host's capacity is the server's business and taken as unbounded here.
+    On-chip levels whose bandwidth or size nobody published are left out.  `offload` adds where what does not fit is
+    kept: the host's memory over its link, or NVMe.
     """
     if offload not in OFFLOADED_TO:
         raise ScenarioError(
             f'"{offload}" is not a place to offload to', hint=f"one of {', '.join(OFFLOADED_TO)}"
         )
-    wanted = {"none": (), "host": ("host",), "nvme": TIERS}[offload]
-    usable = [one for one in chip.levels if _on_chip(one) or one.name in wanted]
-    for name in wanted:
-        if not any(one.name == name and math.isfinite(one.bytes_per_s) for one in usable):
-            raise UnsupportedError(f"the bandwidth of {chip.title} to its {name} is not known")
-    known = [one for one in usable if math.isfinite(one.bytes_per_s)]
+    usable = [one for one in chip.levels if _on_chip(one) or one.name == offload]
+    if offload != "none":
+        _check_known(chip, offload)
+    known = [one for one in usable if math.isfinite(one.bytes_per_s) and math.isfinite(_capacity(chip, one))]
     if not known:
         raise UnsupportedError(f"no memory level of {chip.title} has a published bandwidth")
-    return tuple(_step(chip, known, index, offload) for index in range(len(known)))
+    return tuple(_step(chip, known, index) for index in range(len(known)))
+
+
+def _check_known(chip: Chip, place: str) -> None:
+    """Refuse a place off the chip that nobody published the speed or the size of."""
+    found = next((one for one in chip.levels if one.name == place), None)
+    if found is None or not math.isfinite(found.bytes_per_s):
+        raise UnsupportedError(f"the bandwidth of {chip.title} to its {place} is not known")
+    if math.isnan(_capacity(chip, found)):
+        raise UnsupportedError(f"the capacity of the {place} of {chip.title} is not known")
+
+
+def holding_places(chip: Chip, size_bytes: float) -> tuple[str, ...]:
+    """Where off the chip a working set would fit, nearest first."""
+    known = [one for one in chip.levels if one.name in TIERS and math.isfinite(one.bytes_per_s)]
+    return tuple(
+        place for place in TIERS for one in known if one.name == place and size_bytes <= _capacity(chip, one)
+    )
 
 
 def _on_chip(level: Level) -> bool:
     return level.name not in {"host", "nvme", "registers"}  # a scan cannot live in registers
 
 
-def _step(chip: Chip, levels: list[Level], index: int, offload: str) -> Step:
+def _step(chip: Chip, levels: list[Level], index: int) -> Step:
     level = levels[index]
     rate = _rate(chip, level)
     below = _rate(chip, levels[index + 1]) if index + 1 < len(levels) else math.nan
-    capacity = level.capacity_bytes
-    if level.name == "memory" and math.isfinite(chip.visible_memory_bytes):
-        capacity = chip.visible_memory_bytes
-    if level.name == "host":
-        capacity = math.inf if offload == "host" else HOST_BYTES
+    capacity = _capacity(chip, level)
     return Step(name=level.name, capacity_bytes=capacity, bytes_per_s=rate, drop_ratio=rate / below)
+
+
+def _capacity(chip: Chip, level: Level) -> float:
+    if level.name == "memory" and math.isfinite(chip.visible_memory_bytes):
+        return chip.visible_memory_bytes
+    return HOST_BYTES if level.name == "host" else level.capacity_bytes
 
 
 def _rate(chip: Chip, level: Level) -> float:
@@ -162,9 +179,8 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
 
 def curves(chip: Chip, offload: str = "none") -> Curves:
     """The cliffs of a chip, from well inside its first level to the end of its last."""
-    held = [step.capacity_bytes for step in steps(chip, offload) if math.isfinite(step.capacity_bytes)]
-    largest = max(held) * (8 if offload == "host" else 1)
-    smallest = min(SMALLEST_BYTES, min(held) / 4)
+    held = [step.capacity_bytes for step in steps(chip, offload)]
+    smallest, largest = min(SMALLEST_BYTES, min(held) / 4), max(held)
     decades = math.log10(largest / smallest)
     sizes = np.geomspace(smallest, largest * (1 - 1e-9), int(decades * POINTS_PER_DECADE))
     return Curves(

@@ -130,13 +130,13 @@ def time_operators(
     `warm` finds the cache of decode attention in L2 where it fits, as a benchmark that repeats one kernel does.
     """
     calibration = calibrate(chip, level, stack)
-    kernels = _kernel_times(chip, operators, calibration, sustained, block_scaled, warm)
+    kernels = kernel_times(chip, operators, calibration, sustained, block_scaled, warm)
     if not graph:
         kernels = tuple(_launched_from_host(one, calibration, block_scaled) for one in kernels)
     return PassTimes(chip=chip, calibration=calibration, kernels=kernels, graph=graph)
 
 
-def _kernel_times(
+def kernel_times(
     chip: Chip,
     operators: Sequence[Operator],
     calibration: Calibration,

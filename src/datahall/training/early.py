@@ -44,7 +44,7 @@ def check_step(scenario: Scenario) -> None:
 def says_layout(scenario: Scenario) -> bool:
     """Whether anything was said of the layout; of experts that there are none of is nothing."""
     asked, dense = scenario.one(TrainingLayout), scenario.model().moe is None
-    if dense and asked.ep in (None, 1) and asked.etp in (None, 0, 1):
+    if dense and asked.ep in (None, 1) and asked.etp in (None, 1):
         asked = msgspec.structs.replace(asked, ep=None, etp=None)
     return asked != TrainingLayout()
 

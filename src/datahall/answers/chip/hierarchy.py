@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Point, Series, Table
 from datahall.answers.chip.citation import Citations
+from datahall.answers.chip.idle import idle_in_scan
 from datahall.answers.follow import follow
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import InfeasibleError, option
@@ -14,11 +15,10 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import WorkingSet
-from datahall.silicon.hierarchy import Scan, Step, curves, level_words, scan, steps
+from datahall.silicon.hierarchy import Scan, Step, curves, holding_places, level_words, scan, steps
 from datahall.units import fmt, short
 
 POLICY_WORDS = {"unmanaged": "left to the cache", "pinned": "what fits is kept", "prefetch": "prefetched"}
-DEEPER = {"none": "host", "host": "nvme"}
 
 
 def show_hierarchy(scenario: Scenario) -> Answer:
@@ -36,7 +36,7 @@ def show_hierarchy(scenario: Scenario) -> Answer:
         tables=(_table(chip, ladder, found, cited),),
         figure=found.figure if found else None,
         charts=(_chart(chip, ladder, found, place),),
-        notes=_notes(chip, ladder, asked, place),
+        notes=(*_notes(chip, ladder, asked, found), *idle_in_scan(scenario, ladder, found)),
         sources=cited.sources,
         next_commands=_next(scenario, ladder, asked),
     )
@@ -54,15 +54,14 @@ def _scan(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -
         f"a working set of {fmt(size, 'bytes')} is {short(bottom.fill_ratio(size))} times what "
         f"{level_words(bottom.name)} of {chip.name} holds ({fmt(bottom.capacity_bytes, 'bytes')})",
         field="working_set",
-        hint=_way_out(chip, place, size, bottom),
+        hint=_way_out(chip, size, bottom),
     )
 
 
-def _way_out(chip: Chip, place: str, size: float, bottom: Step) -> str:
-    deeper = DEEPER.get(place)
-    known = deeper and any(level.name == deeper and math.isfinite(level.bytes_per_s) for level in chip.levels)
+def _way_out(chip: Chip, size: float, bottom: Step) -> str:
+    places = holding_places(chip, size)
     return f"spread it over {bottom.chips_to_hold(size):,} chips" + (
-        f", or keep the rest elsewhere: {option('offload', deeper)}" if known else ""
+        f", or keep the rest elsewhere: {option('offload', places[0])}" if places else ""
     )
 
 
@@ -75,18 +74,11 @@ def _headline(chip: Chip, ladder: tuple[Step, ...], found: Scan | None) -> str:
             f"one scan takes {fmt(found.figure.value, 's')}, at {fmt(found.bytes_per_s, 'bytes_per_s')}{slower}."
         )
     described = ", then ".join(
-        f"{_amount(step)} of {level_words(step.name)} at {fmt(step.bytes_per_s, 'bytes_per_s', 3)}"
+        f"{fmt(step.capacity_bytes, 'bytes', 3)} of {level_words(step.name)} "
+        f"at {fmt(step.bytes_per_s, 'bytes_per_s', 3)}"
         for step in ladder
     )
     return f"{chip.title}: {described}."
-
-
-def _amount(step: Step) -> str:
-    return (
-        fmt(step.capacity_bytes, "bytes", 3)
-        if math.isfinite(step.capacity_bytes)
-        else "as much as the server has"
-    )
 
 
 def _binding(ladder: tuple[Step, ...], offload: str) -> str:
@@ -104,7 +96,7 @@ def _binding(ladder: tuple[Step, ...], offload: str) -> str:
 def _results(ladder: tuple[Step, ...], found: Scan | None) -> dict[str, Cell]:
     known: dict[str, Cell] = {}
     for step in ladder:
-        known[f"{step.name}_capacity_bytes"] = _finite(step.capacity_bytes)
+        known[f"{step.name}_capacity_bytes"] = step.capacity_bytes
         known[f"{step.name}_bytes_per_s"] = step.bytes_per_s
         known[f"{step.name}_drop_ratio"] = _finite(step.drop_ratio)
     if found is not None:
@@ -142,7 +134,7 @@ def _row(chip: Chip, step: Step, cited: Citations) -> tuple[Cell, ...]:
     fact = level.facts.get("bytes_per_s")
     return (
         level_words(step.name),
-        _finite(step.capacity_bytes),
+        step.capacity_bytes,
         step.bytes_per_s,
         _finite(level.latency_s),
         _finite(step.drop_ratio),
@@ -166,20 +158,16 @@ def _chart(chip: Chip, ladder: tuple[Step, ...], found: Scan | None, place: str)
             Series(POLICY_WORDS[policy], drawn.sizes_bytes, rates)
             for policy, rates in drawn.rates_bytes_per_s.items()
         ),
-        marks=tuple(
-            Mark(f"{level_words(step.name)} full", step.capacity_bytes)
-            for step in ladder
-            if math.isfinite(step.capacity_bytes)
-        ),
+        marks=tuple(Mark(f"{level_words(step.name)} full", step.capacity_bytes) for step in ladder),
         points=yours,
     )
 
 
-def _notes(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) -> tuple[str, ...]:
+def _notes(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, found: Scan | None) -> tuple[str, ...]:
     there = {step.name for step in ladder} | {"registers", "host", "nvme"}
     unknown = [level.name for level in chip.levels if level.name not in there]
     lines = ["the set is read from end to end, over and over; LRU eviction then keeps nothing useful"]
-    if asked.working_set_bytes is not None:
+    if found is not None and found.level != ladder[0].name:
         lines.append(
             "prefetched: what does not fit is fetched while what fits is worked on"
             if asked.prefetch
@@ -189,8 +177,9 @@ def _notes(chip: Chip, ladder: tuple[Step, ...], asked: WorkingSet, place: str) 
         lines.append(
             f"left out, for nobody published their bandwidth: {', '.join(map(level_words, unknown))}"
         )
-    if place != "none":
-        lines.append("links to the host are one way; its own memory is taken as large enough")
+    if asked.offload == "host":
+        held = fmt(ladder[-1].capacity_bytes, "bytes")
+        lines.append(f"links to the host are one way; its own memory is taken to hold {held}")
     return tuple(lines)
 
 

@@ -87,6 +87,6 @@ def every_collective(found: CollectiveTime) -> Table:
     return Table(
         title="the same array",
         columns=(Column("collective"), Column("time", "s")),
-        rows=tuple(found.same_array.items()),
-        marked=list(found.same_array).index(found.choice.collective),
+        rows=tuple(found.same_array_s.items()),
+        marked=list(found.same_array_s).index(found.choice.collective),
     )

@@ -13,9 +13,10 @@ from datahall.answers.follow import explained, follow
 from datahall.cluster.used import used_by_design
 from datahall.counted import counted, is_several, with_article
 from datahall.errors import DatahallError
-from datahall.fabric.design.asked import design_of, fitting, possible
+from datahall.fabric.design.asked import design_of, possible
 from datahall.fabric.design.bill import Bill, bill, estimates, most_for_the_money
 from datahall.fabric.design.design import Design
+from datahall.fabric.design.early import fitting
 from datahall.reliability.survival import cubes_up, survivals
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign

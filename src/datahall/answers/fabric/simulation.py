@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from datahall.answer import Answer, Cell
@@ -17,7 +18,17 @@ from datahall.fabric.flows.detours import usual_reroute
 from datahall.fabric.flows.early import Fidelity, check_levels
 from datahall.fabric.flows.idle import idle_inputs
 from datahall.fabric.flows.outcome import FlowScenario, Outcome, flow_scenario, simulate_flows
-from datahall.fabric.flows.summary import LastFlow, Sent, fullest, last_flow, makespan_s, num_locked, trace_of
+from datahall.fabric.flows.summary import (
+    JobRow,
+    LastFlow,
+    Sent,
+    fullest,
+    job_rows,
+    last_flow,
+    makespan_s,
+    num_locked,
+    trace_of,
+)
 from datahall.fabric.routing.policies import SPRAY_EFFICIENCY
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign, FabricJob
@@ -50,6 +61,7 @@ def _asked(scenario: Scenario) -> tuple[FlowScenario, tuple[Fidelity, Fidelity] 
 def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> Answer:
     """What happened, in the order a person asks."""
     run, sent, last = outcome.run, Sent(outcome), last_flow(outcome)
+    jobs = job_rows(outcome, sent)
     done = run.num_stuck == 0
     idle = idle_inputs(outcome, scenario.one(FabricDesign), scenario.catalog, said_of_run(scenario))
     rerouted, sources = ([], []) if "failure" in idle else _rerouted(scenario, outcome)
@@ -57,12 +69,12 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     return Answer(
         kind="fabric simulation",
         inputs={**used_by_wires(scenario, outcome.scenario.wired.num_hosts)},
-        headline=_headline(scenario, outcome, sent),
+        headline=_headline(scenario, outcome, sent, jobs),
         binding=_binding(outcome, last),
         verdict="yes" if done else "no",
-        results=_results(outcome, sent, other),
+        results=_results(outcome, sent, jobs, other),
         tables=(
-            job_table(outcome, sent),
+            job_table(jobs),
             *((difference_table(other),) if other else ()),
             link_table(outcome),
             timeline(outcome),
@@ -80,7 +92,7 @@ def _answer(scenario: Scenario, outcome: Outcome, other: Crosscheck | None) -> A
     )
 
 
-def _headline(scenario: Scenario, outcome: Outcome, sent: Sent) -> str:
+def _headline(scenario: Scenario, outcome: Outcome, sent: Sent, jobs: Sequence[JobRow]) -> str:
     run, fabric = outcome.run, outcome.scenario.net.fabric
     if run.num_stuck:
         ends = "flow never ends" if run.num_stuck == 1 else "flows never end"
@@ -88,15 +100,26 @@ def _headline(scenario: Scenario, outcome: Outcome, sent: Sent) -> str:
             f"{run.num_stuck:,} of {run.num_flows:,} {ends}: "
             "the path goes over a link that stays out, or waits for one that does."
         )
-    first, *others = outcome.traffic.names[:3]
-    if len(outcome.scenario.asks) == 1:
-        first = f"{first} of {fmt(outcome.scenario.asks[0].size_bytes, 'bytes')}"
+    first, *others = [_repeated(job) for job in jobs[:3]]
+    alone = len(outcome.scenario.asks) == 1
+    if alone:
+        first = _repeated(jobs[0], f"{jobs[0].name} of {fmt(jobs[0].size_bytes, 'bytes')}")
     name = scenario.root.name or " + ".join((first, *others))
+    each = (
+        f" ({fmt(jobs[0].run_s, 's')} each)"
+        if alone and jobs[0].num_runs > 1 and jobs[0].run_s is not None
+        else ""
+    )
     return (
-        f"{name} on {with_article(fabric.name)} takes {fmt(run.makespan_s, 's')}; flows get "
+        f"{name} on {with_article(fabric.name)} takes {fmt(run.makespan_s, 's')}{each}; flows get "
         f"{fmt(sent.mean_fraction, 'fraction')} of what their ports allow on average, "
         f"the slowest {fmt(sent.slowest_fraction, 'fraction')}."
     )
+
+
+def _repeated(job: JobRow, name: str = "") -> str:
+    """A job, and how often it runs if more than once."""
+    return f"{f'{job.num_runs:,} × ' if job.num_runs > 1 else ''}{name or job.name}"
 
 
 def _binding(outcome: Outcome, last: LastFlow | None) -> str:
@@ -114,7 +137,9 @@ def _flow(last: LastFlow) -> str:
     return f"{ends}, {fmt(last.time_s, 's')} until {fmt(last.end_s, 's')}"
 
 
-def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str, Cell]:
+def _results(
+    outcome: Outcome, sent: Sent, jobs: Sequence[JobRow], other: Crosscheck | None
+) -> dict[str, Cell]:
     run = outcome.run
     found: dict[str, Cell] = {
         "makespan_s": makespan_s(outcome),
@@ -128,7 +153,7 @@ def _results(outcome: Outcome, sent: Sent, other: Crosscheck | None) -> dict[str
         "num_solves": run.num_solves,
     }
     if len(outcome.scenario.asks) == 1:
-        found["size_bytes"] = outcome.scenario.asks[0].size_bytes
+        found |= {"size_bytes": jobs[0].size_bytes, "num_runs": jobs[0].num_runs, "run_s": jobs[0].run_s}
     if outcome.scenario.net.transport.loss_fraction:
         found["resent_fraction"] = outcome.traffic.resent_fraction
     if other:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from datahall.answer import Axis, Column, LineChart, Series, Table
 from datahall.fabric.flows.crosscheck import Crosscheck
 from datahall.fabric.flows.outcome import Outcome
-from datahall.fabric.flows.summary import Sent, job_rows, link_rows, rate_curves, step_rows
+from datahall.fabric.flows.summary import JobRow, Sent, link_rows, rate_curves, step_rows
 
 MOST_LINKS = 10
 MOST_STEPS = 16
 
 
-def job_table(outcome: Outcome, sent: Sent) -> Table:
+REPEATED = ("runs", "each run")  # columns that only jobs which come several times need
+
+
+def job_table(rows: Sequence[JobRow]) -> Table:
     """Every job and burst of background."""
     columns = (
         Column("job"),
@@ -19,14 +24,19 @@ def job_table(outcome: Outcome, sent: Sent) -> Table:
         Column("flows", "count"),
         Column("start", "s"),
         Column("time", "s"),
+        Column(REPEATED[0], "count"),
+        Column(REPEATED[1], "s", key="run_s"),
         Column("bus bandwidth", "bytes_per_s"),
         Column("mean flow", "fraction"),
         Column("slowest flow", "fraction"),
     )
+    repeated = any(row.num_runs > 1 for row in rows)
+    kept = [place for place, one in enumerate(columns) if repeated or one.name not in REPEATED]
     return Table(
         title="jobs and background; flows as a share of what their ports allow",
-        columns=columns,
-        rows=job_rows(outcome, sent),
+        columns=tuple(columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in rows),
+        note="the time of a job is that of all its runs, with the pauses between" if repeated else "",
     )
 
 

@@ -17,7 +17,8 @@ from datahall.scenario.sections.views import Sequences
 from datahall.units import fmt
 
 SMALLEST = "the fewest that hold what was asked"
-TOO_SMALL = "the smallest group; no larger one holds what was asked either"
+TOO_SMALL = "the group that comes nearest; none holds what was asked"
+ASKED = "the group asked for, which holds too few"
 MOST_SHOWN = 32  # sequences of the pass that is offered next
 
 
@@ -29,7 +30,7 @@ def show_fit(scenario: Scenario) -> Answer:
         deployment, model, scenario.catalog, context=sequences.context, num_sequences=sequences.batch
     )
     found = asked.smallest(asked.precision)
-    shown = found or asked.on(asked.tp or 1, asked.precision)
+    shown = found or asked.nearest()
     return Answer(
         kind="fit",
         inputs={"model": model.name, **({"tp": found.tp} if found is not None else {})},
@@ -38,7 +39,7 @@ def show_fit(scenario: Scenario) -> Answer:
         verdict="yes" if found is not None else "no",
         results=_results(asked, found, shown),
         tables=(_by_precision(asked), _by_part(shown)),
-        figure=sequences_figure(shown, SMALLEST if found else TOO_SMALL),
+        figure=sequences_figure(shown, SMALLEST if found else ASKED if asked.tp else TOO_SMALL),
         charts=(_chart(shown),),
         notes=_notes(asked),
         sources=(asked.replica.engine.source,),

@@ -117,8 +117,9 @@ def _headline(best: Proposal) -> str:
         )
     each = best.latencies.get("TPOT")
     following = f" and a TPOT of at most {fmt(each.value, 's', 3)}" if each is not None else ""
+    need = "needs" if demand.users == 1 else "need"
     return (
-        f"{who} of {title} need {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
+        f"{who} of {title} {need} {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
     )
 
@@ -132,7 +133,7 @@ def _full_load(best: Proposal) -> str:
     more = best.more_load_fraction
     if more >= 1:
         return f"at {fmt(best.full_load_ratio, 'ratio')} the load"
-    return f"at {percent(more)} more load" if more else "at that load"
+    return f"at {percent(more)} more load" if percent(more) != percent(0.0) else "at that load"
 
 
 def _binding(best: Proposal) -> str:

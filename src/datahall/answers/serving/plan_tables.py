@@ -109,6 +109,9 @@ def _short_of(candidate: Proposal) -> str:
     return f"{candidate.binds}: {name} {percent(share)}"
 
 
+UNSTABLE = "–: in closed form so few do not hold the load"
+
+
 def crosscheck_table(plan: ServingPlan) -> Table:
     """What was simulated beside the closed form."""
     rows: list[tuple[Cell, ...]] = []
@@ -120,7 +123,7 @@ def crosscheck_table(plan: ServingPlan) -> Table:
                 candidate.run.mean_s(TTFT),
                 state.ttft_s if state.stable else None,
                 candidate.run.mean_s(TPOT),
-                state.tpot_s if candidate.demand.load.streams else None,
+                state.tpot_s if candidate.demand.load.streams and state.stable else None,
                 candidate.run.good_fraction,
                 candidate.num_added,
             )
@@ -137,7 +140,8 @@ def crosscheck_table(plan: ServingPlan) -> Table:
             Column("replicas added", "count", key="num_added"),
         ),
         rows=tuple(rows),
-        note="means; replicas were added where too few requests kept both limits, and taken away where both left room",
+        note="means; replicas were added where too few requests kept both limits, and taken away where both left room"
+        + ("" if all(one.full_state.stable for one in plan.best) else f"; {UNSTABLE}"),
     )
 
 

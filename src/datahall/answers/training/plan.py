@@ -231,8 +231,8 @@ def _chart(plan: TrainingPlan) -> StackChart:
         parts={
             text: values
             for name, text in PARTS.items()
-            if name in plan.chosen.closed_parts
-            and any(values := tuple(one.closed_parts[name] for one in plan.candidates))
+            if name in plan.chosen.closed_parts_s
+            and any(values := tuple(one.closed_parts_s[name] for one in plan.candidates))
         },
     )
 

@@ -76,7 +76,7 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
         kind="training step",
         inputs={**asked.used, **used_by_machine(scenario, asked.cluster)},
         verdict="yes" if memory.fits else "no",
-        headline=_headline(run, memory),
+        headline=_headline(scenario, run, memory),
         binding=_binding(run) if memory.fits else _no_room(memory),
         results=_results(run, memory),
         tables=(
@@ -105,7 +105,12 @@ def _answer(scenario: Scenario, asked: Setup, run: Execution) -> Answer:
     )
 
 
-def _headline(run: Execution, memory: StepMemory) -> str:
+def _headline(scenario: Scenario, run: Execution, memory: StepMemory) -> str:
+    said = _said(run, memory)
+    return f"{scenario.name}: {said}" if scenario.name else said
+
+
+def _said(run: Execution, memory: StepMemory) -> str:
     model, chip = run.job.model, run.cluster.chip
     what = f"{model.title or model.name} on {run.cluster.num_chips:,} × {chip.title}"
     most, limit = fmt(memory.most_bytes, "bytes", 3), fmt(memory.limit_bytes, "bytes", 3)

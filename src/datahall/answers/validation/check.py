@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datahall.answer import Answer, Column, Table
-from datahall.answers.file import checked, is_scenario
+from datahall.answers.file import checked
 from datahall.answers.follow import follow
 from datahall.catalog import json_document
 from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, spelled
 from datahall.scenario.form import quoted
+from datahall.scenario.read import is_scenario
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.views import Files
 from datahall.workload.config import read_config

@@ -61,7 +61,7 @@ VERBS = (
     ),
     Verb(
         name="catalog add",
-        about="check a TOML file and copy it into your own catalogue",
+        about="check a TOML file and copy it into your own catalogue, or into a folder that is named",
         answer="catalog.add:catalog_add",
         takes=(Takes("files", only=("file", "replace")),),
         arguments=("file",),

@@ -11,6 +11,7 @@ VERBS = (
         name="validate",
         about="our error against public measurements",
         answer="validation.scorecard:validate",
+        check="answers.validation.early:check_files",
         takes=(Takes("files", only=("domain", "data")),),
         arguments=("domain",),
         required=("domain",),

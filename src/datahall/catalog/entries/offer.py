@@ -44,11 +44,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     low_usd_per_hour: float = nan
     high_usd_per_hour: float = nan
     spot_usd_per_hour: float = nan
-    low_spot_usd_per_hour: float = nan
     purchase_usd: float = nan
     instance: str = ""
     region: str = ""
-    num_offers: int = 0
     aliases: tuple[str, ...] = ()
     note: str = ""
     facts: dict[str, Fact] = {}

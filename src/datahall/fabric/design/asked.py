@@ -10,11 +10,11 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.design.built import preset
-from datahall.fabric.design.chips import is_built, own_chips
+from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.chips import num_chips as num_chips_of
 from datahall.fabric.design.design import Design, design
-from datahall.fabric.design.early import check_design, chosen_parts
-from datahall.fabric.design.idle import idle_error, unused, uses_of
+from datahall.fabric.design.early import check_design, chosen_parts, fitting
+from datahall.fabric.design.idle import idle_error, unused
 from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.topologies import BY_NAME, PLAIN, topology_of_parts
 from datahall.fabric.topology.graph import Fabric, Wire
@@ -26,7 +26,7 @@ def design_of(asked: FabricDesign, catalog: Catalog) -> Design:
     """A design of catalogue parts with exactly the chips that are asked for, or one that was built."""
     check_design(asked, catalog)
     if is_built(asked.topology, catalog):
-        return _built(asked, catalog)
+        return preset(asked.topology, catalog=catalog)
     return design(msgspec.structs.replace(asked, chips=num_chips_of(asked, catalog)), catalog)
 
 
@@ -45,17 +45,6 @@ def design_for(
     return design(msgspec.structs.replace(named, chips=needed * domain), catalog)
 
 
-def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
-    """One of several topologies side by side: what it has no use for is left out."""
-    named = msgspec.structs.replace(asked, topology=topology, topologies=())
-    if is_built(topology, catalog):
-        return FabricDesign(topology=topology)
-    plain = FabricDesign()
-    left_out = {name: getattr(plain, name) for name in unused(named, uses_of(topology, catalog))}
-    chips = named.chips or own_chips(named, catalog)
-    return msgspec.structs.replace(named, chips=chips, **left_out)
-
-
 def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -> list[str]:
     """Those of some topologies that can be built for the same chips."""
     found = []
@@ -66,17 +55,6 @@ def possible(asked: FabricDesign, topologies: Iterable[str], catalog: Catalog) -
             continue
         found.append(name)
     return found
-
-
-def _built(asked: FabricDesign, catalog: Catalog) -> Design:
-    made = preset(asked.topology, catalog=catalog)
-    if asked.chip and catalog.chip(asked.chip).name != made.parts.chip.name:
-        raise ScenarioError(
-            f"{asked.topology} was built of {made.parts.chip.title}",
-            field="chip",
-            hint=option("chip", made.parts.chip.name),
-        )
-    return made
 
 
 def fabric_of(asked: FabricDesign, catalog: Catalog) -> Fabric:

@@ -11,7 +11,7 @@ from datahall.catalog import Catalog
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.collectives.crossing import Crossing, Sends, crossing
-from datahall.fabric.design.lay import LAYING, USUAL_AXES, Spec
+from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.parts import Parts, parts_of, port_note
 from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import Topology, topology_of_parts
@@ -162,8 +162,7 @@ def _name(kind: Topology, fabric: Fabric, size: int, ratios: tuple[float, ...]) 
 
 def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, tuple[str, ...]]:
     num_chips = asked.chips or 0
-    axes = (parts.scale_up.num_torus_axes if parts.scale_up is not None else 0) or USUAL_AXES
-    wire, notes = _direct_wire(parts, kind, num_chips, len(asked.sides) or axes)
+    wire, notes = _direct_wire(parts, kind, num_chips, len(asked.sides) or parts.num_axes)
     if kind.meshed and not notes and num_chips > parts.num_domain:
         raise ScenarioError(
             f"{parts.chip.title} has links to {parts.num_domain - 1} others, not to {num_chips - 1:,}",
@@ -175,7 +174,7 @@ def _direct(kind: Topology, asked: FabricDesign, parts: Parts) -> tuple[Fabric, 
         raise ScenarioError(
             f"{parts.chip.title} has no pods of cubes", field="chip", hint=f"one of {', '.join(PODS)}"
         )
-    return LAYING[kind.name](Spec(asked, num_chips, wire, axes=axes, pod=pod)), notes
+    return LAYING[kind.name](Spec(asked, num_chips, wire, axes=parts.num_axes, pod=pod)), notes
 
 
 def _direct_wire(parts: Parts, kind: Topology, num_chips: int, num_axes: int) -> tuple[Wire, tuple[str, ...]]:

@@ -10,11 +10,12 @@ import msgspec
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, ScenarioError, option
 from datahall.fabric.collectives.algorithms.early import check_dispatch, check_size
-from datahall.fabric.design.chips import check_sides, is_built, num_chips
-from datahall.fabric.design.idle import idle_error, idle_inputs
+from datahall.fabric.design.chips import check_sides, is_built, num_chips, own_chips, usual_chip
+from datahall.fabric.design.idle import idle_error, idle_inputs, unused, uses_of
 from datahall.fabric.design.parts import Parts, parts_of
 from datahall.fabric.design.tiers import check_tiers
-from datahall.fabric.design.topologies import TABLE, topology_of_parts
+from datahall.fabric.design.topologies import TABLE, Topology, topology_of_parts
+from datahall.fabric.topology.sides import squat_sides
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
@@ -27,9 +28,12 @@ def check_fabrics(scenario: Scenario) -> None:
         _check(msgspec.structs.replace(asked, topology=name), scenario, alone=len(names) == 1)
     if len(names) > 1:
         check_used([idle_inputs(asked, name, scenario.catalog, beside=True) for name in names])
-        return
     try:
-        check_design(msgspec.structs.replace(asked, topology=names[0]), scenario.catalog)
+        for name in names:
+            alone = msgspec.structs.replace(asked, topology=name)
+            check_design(
+                alone if len(names) == 1 else fitting(asked, name, scenario.catalog), scenario.catalog
+            )
     except DatahallError as error:
         error.field = "topologies" if error.field == "on" else error.field
         raise
@@ -62,6 +66,13 @@ def check_built(asked: FabricDesign, catalog: Catalog, *, whole: bool = False) -
     """Refuse to choose the parts of a fabric that was built, or more chips than it has; of a `whole` one also fewer."""
     for word, why in idle_inputs(asked, asked.topology, catalog).items():
         raise idle_error(word, why, "name a topology and its chips")
+    made_of = usual_chip(msgspec.structs.replace(asked, chip=""), catalog)
+    if asked.chip and catalog.chip(asked.chip).name != made_of.name:
+        raise ScenarioError(
+            f"{asked.topology} was built of {made_of.title}",
+            field="chip",
+            hint=option("chip", made_of.name),
+        )
     built, count = catalog.known_fabric(asked.topology).num_chips, asked.chips
     if count is not None and (count > built or (whole and count != built)):
         raise ScenarioError(
@@ -80,16 +91,38 @@ def check_design(asked: FabricDesign, catalog: Catalog) -> None:
     if asked.chips is None:
         return
     if kind.kind == "direct":
-        if not kind.cubes:  # whose slices are of some shapes only
-            check_sides(asked, asked.chips)
-    else:
-        check_tiers(asked, parts, ceil(asked.chips / parts.num_domain) * parts.num_domain)
+        _check_grid(asked, kind, parts, asked.chips)
+        return
+    filled = ceil(asked.chips / parts.num_domain) * parts.num_domain
+    check_tiers(asked, parts, filled)
+    if kind.room is not None:
+        kind.room(filled, radix=parts.radix, whole=parts.num_domain or 1)
+
+
+def _check_grid(asked: FabricDesign, kind: Topology, parts: Parts, num_chips: int) -> None:
+    """Refuse sides that make other chips, and chips that make no sides; slices of a pod are of some shapes only."""
+    if kind.cubes:
+        return
+    check_sides(asked, num_chips)
+    if not asked.sides and not kind.meshed:
+        squat_sides(num_chips, parts.num_axes)
 
 
 def chosen_parts(asked: FabricDesign, catalog: Catalog) -> Parts:
     """The parts of a topology, and nothing chosen that it has no use for."""
     check_used([idle_inputs(asked, asked.topology, catalog)])
     return parts_of(asked, catalog)
+
+
+def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesign:
+    """One of several topologies side by side: what it has no use for is left out."""
+    named = msgspec.structs.replace(asked, topology=topology, topologies=())
+    if is_built(topology, catalog):
+        return FabricDesign(topology=topology)
+    plain = FabricDesign()
+    left_out = {name: getattr(plain, name) for name in unused(named, uses_of(topology, catalog))}
+    chips = named.chips or own_chips(named, catalog)
+    return msgspec.structs.replace(named, chips=chips, **left_out)
 
 
 def check_used(idle: Sequence[Mapping[str, str]]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from datahall.fabric.design.chips import check_sides
+from datahall.fabric.design.parts import USUAL_AXES
 from datahall.fabric.design.topologies import BY_NAME
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
@@ -23,7 +24,6 @@ from datahall.fabric.topology.tree import tree
 from datahall.scenario.sections.fabric import FabricDesign
 
 USUAL_RADIX = 64
-USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 USUAL_RAILS = 8
 
 

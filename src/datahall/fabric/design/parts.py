@@ -19,6 +19,7 @@ from datahall.units import fmt
 
 FIBRE_S_PER_M = 5e-9  # light in glass: 3e8 m/s over an index of 1.47
 TRUNK_M = 30.0  # an ordinary run between two tiers of one hall
+USUAL_AXES = 3  # of a torus, where nobody says how many a chip's links are for
 PCIE_SERVER = 8  # cards in a server where the catalogue has none for them
 
 
@@ -38,6 +39,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def num_domain(self) -> int:
         """Chips that reach each other without the network."""
         return self.domain or self.server.num_scale_up_domain
+
+    @property
+    def num_axes(self) -> int:
+        """Axes of a torus that the chip's links are for."""
+        return (self.scale_up.num_torus_axes if self.scale_up is not None else 0) or USUAL_AXES
 
     @property
     def access_latency_s(self) -> float:

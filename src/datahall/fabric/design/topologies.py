@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from datahall.errors import ScenarioError
+from datahall.fabric.topology.sides import hyperx_side
 from datahall.fabric.topology.tiers import Tiering, clos_tiers, rail_only_tiers, rail_optimised_tiers
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import TAPERED, TopologyName
@@ -24,6 +26,7 @@ class Topology(NamedTuple):
     alike: bool = False  # whether links that are all alike make it, without parts of the catalogue
     parts: bool = True  # whether parts of the catalogue do
     meshed: bool = False  # whether a chip has a link to every other
+    room: Callable[..., object] | None = None  # refuses chips that do not fit, of switches of so many ports
     cubes: bool = False  # whether it is made of a pod's cubes, which optical switches join
 
     @property
@@ -58,7 +61,7 @@ TABLE = (
     Topology("rail-only", "switched", NETWORK, tiering=rail_only_tiers),
     Topology("dragonfly", "switched", NETWORK, alike=True),
     Topology("dragonfly-plus", "switched", NETWORK),
-    Topology("hyperx", "switched", NETWORK),
+    Topology("hyperx", "switched", NETWORK, room=hyperx_side),
     Topology("torus", "direct", GRID, chip="tpu-v7x", alike=True),
     Topology("mesh", "direct", GRID, chip="tpu-v7x"),
     Topology("tpu-pod", "direct", GRID, chip="tpu-v5p", cubes=True),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from datahall.errors import ScenarioError, option
+from datahall.fabric.flows.early import check_loss
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.topology.graph import Floats, Ints, Paths
 from datahall.scenario.sections.fabric import Network
@@ -92,16 +92,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     watchdog_s: float = WATCHDOG_S
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.loss_fraction < 1.0:
-            raise ScenarioError(
-                f"a loss of {self.loss_fraction:g}", field="loss", hint="0 or more and below 1, e.g. 0.001"
-            )
-        if self.kind != "lossy" and self.loss_fraction > 0.0:
-            raise ScenarioError(
-                f"{self.kind} does not drop packets when congested",
-                field="loss",
-                hint=f"use {option('transport', 'lossy')}",
-            )
+        check_loss(self.kind, self.loss_fraction)
 
     @property
     def head_of_line(self) -> bool:

@@ -10,7 +10,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import num_chips, own_chips
 from datahall.fabric.design.early import check_design
 from datahall.scenario.scenario import Attempts, Scenario
-from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Stall
+from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network, Stall
 from datahall.scenario.sections.views import Simulation
 
 Fidelity = Literal["closed-form", "symmetric", "full"]
@@ -29,6 +29,8 @@ def check_flows(scenario: Scenario) -> None:
         check_levels(asked.detail, asked.check_with)
     tries = Attempts(scenario)
     tries.make(partial(check_sent, scenario))
+    network = scenario.one(Network)
+    tries.make(partial(check_loss, network.transport, network.loss_fraction))
     if design.bandwidth_bytes_per_s is None:
         tries.make(partial(_check_wired, scenario), field="on")
     tries.finish()
@@ -49,6 +51,7 @@ def _check_ends(scenario: Scenario, tries: Attempts) -> None:
     num_hosts = own_chips(design, scenario.catalog) or num_chips(design, scenario.catalog)
     for index, job in enumerate(scenario.all(FabricJob)):
         tries.make(partial(check_endpoints, job.ranks, num_hosts, "ranks"), index=index, section="job")
+        tries.make(partial(check_joined, len(job.ranks) or num_hosts), index=index, section="job")
     for index, one in enumerate(scenario.all(Background)):
         for key, numbers in (("hosts", one.hosts), ("target", () if one.target is None else (one.target,))):
             tries.make(partial(check_endpoints, numbers, num_hosts, key), index=index, section="background")
@@ -75,6 +78,35 @@ def check_endpoints(numbers: Sequence[int], num_hosts: int, key: str) -> None:
             f"{key}: endpoint {outside} is not there",
             field=key,
             hint=f"the fabric has 0 to {num_hosts - 1:,}",
+        )
+
+
+def check_joined(num_chips: int) -> None:
+    """Refuse a collective of one chip alone."""
+    if num_chips < 2:
+        raise ScenarioError("a collective joins two chips or more", field="ranks", hint=option("ranks", 2))
+
+
+def check_loss(kind: str, loss_fraction: float) -> None:
+    """Refuse a share that is none, and packets lost by a transport that loses none."""
+    if not 0.0 <= loss_fraction < 1.0:
+        raise ScenarioError(
+            f"a loss of {loss_fraction:g}", field="loss", hint="0 or more and below 1, e.g. 0.001"
+        )
+    if kind != "lossy" and loss_fraction > 0.0:
+        raise ScenarioError(
+            f"{kind} does not drop packets when congested",
+            field="loss",
+            hint=f"use {option('transport', 'lossy')}",
+        )
+
+
+def check_numbers(chosen: Sequence[int], count: int, what: str) -> None:
+    """Refuse numbers of parts that are not there."""
+    wrong = next((one for one in chosen if not 0 <= one < count), None)
+    if wrong is not None:
+        raise ScenarioError(
+            f"there is no {what} {wrong}", hint=f"0 to {count - 1}" if count else f"it has no {what} at all"
         )
 
 

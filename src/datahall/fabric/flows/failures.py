@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
+from datahall.fabric.flows.early import check_numbers
 from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, cube_of
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
@@ -196,11 +197,5 @@ def _bisection_left(before: Fabric, after: Fabric) -> float:
 
 
 def _numbers(chosen: Sequence[int], count: int, what: str) -> NDArray[np.int64]:
-    numbers = np.asarray(chosen, np.int64)
-    wrong = numbers[(numbers < 0) | (numbers >= count)]
-    if wrong.size:
-        raise ScenarioError(
-            f"there is no {what} {int(wrong[0])}",
-            hint=f"0 to {count - 1}" if count else f"it has no {what} at all",
-        )
-    return numbers
+    check_numbers(chosen, count, what)
+    return np.asarray(chosen, np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 from datahall.errors import ScenarioError, option
 from datahall.events import stream
 from datahall.fabric.collectives.algorithms.steps import algorithms, phases
-from datahall.fabric.flows.early import check_endpoints, check_stall
+from datahall.fabric.flows.early import check_endpoints, check_joined, check_stall
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.jobs import Ask, Burst, Job
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, merged
@@ -35,8 +35,7 @@ class Stall(msgspec.Struct, frozen=True):
 def job_of(asked: FabricJob, index: int, fabric: Fabric) -> tuple[Job, Ask]:
     """A collective on some endpoints, and what was asked for."""
     hosts = endpoints(asked.ranks, fabric, "ranks")
-    if hosts.size < 2:
-        raise ScenarioError("a collective joins two chips or more", field="ranks", hint=option("ranks", 2))
+    check_joined(int(hosts.size))
     known = algorithms(asked.collective)
     algorithm = asked.algorithm or (known[0] if known else "")
     try:

@@ -26,7 +26,9 @@ class JobRow(NamedTuple):
     size_bytes: float  # the whole array of a job, one flow of background
     num_flows: int
     start_s: float
-    time_s: float | None  # None: it never ends
+    time_s: float | None  # of all its runs; None: it never ends
+    num_runs: int
+    run_s: float | None  # one of them, on average
     bus_bytes_per_s: float | None
     mean_fraction: float
     slowest_fraction: float
@@ -214,10 +216,12 @@ def job_rows(outcome: Outcome, sent: Sent) -> tuple[JobRow, ...]:
         job = scenario.jobs[index] if index < len(scenario.jobs) else None
         start = job.start_s if job else float(np.nanmin(outcome.run.ready_s[label == index], initial=end))
         seconds = float(end) - start if np.isfinite(end) else None
+        num_runs, pause_s = (job.repeat, job.pause_s) if job else (1, 0.0)
+        each_s = (seconds - (num_runs - 1) * pause_s) / num_runs if seconds is not None else None
         rows.append(
             JobRow(
                 name, _size_bytes(scenario, index), int(sent.num_each[mine].sum()), start, seconds,
-                _bus(scenario, index, seconds),
+                num_runs, each_s, _bus(scenario, index, each_s),
                 mean(sent.fraction[mine], sent.num_each[mine]), least(sent.fraction[mine]),
             )
         )  # fmt: skip
@@ -230,12 +234,11 @@ def _size_bytes(scenario: FlowScenario, index: int) -> float:
     return float(scenario.bursts[index - len(scenario.asks)].num_bytes.max(initial=0.0))
 
 
-def _bus(scenario: FlowScenario, index: int, seconds: float | None) -> float | None:
-    if index >= len(scenario.jobs) or not seconds:
+def _bus(scenario: FlowScenario, index: int, run_s: float | None) -> float | None:
+    if index >= len(scenario.jobs) or not run_s:
         return None
     job, ask = scenario.jobs[index], scenario.asks[index]
-    each = (seconds - (job.repeat - 1) * job.pause_s) / job.repeat
-    return float(bus_factor(ask.collective, float(job.hosts.size))) * ask.size_bytes / each
+    return float(bus_factor(ask.collective, float(job.hosts.size))) * ask.size_bytes / run_s
 
 
 def link_rows(outcome: Outcome, most: int) -> tuple[tuple[LinkRow, ...], int]:

@@ -15,7 +15,6 @@ from datahall.compiled import Kernel
 from datahall.fabric.topology.graph import Fabric, Ints, Longs, Paths
 
 _COMPILE_LINKS = 4_000
-MOST = 2**61
 
 
 class Adjacency(msgspec.Struct, frozen=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -17,9 +16,7 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 
-LinkKind = Literal["scale-up", "access", "fabric"]
-LINK_KINDS: tuple[LinkKind, ...] = ("scale-up", "access", "fabric")
-SCALE_UP, ACCESS, FABRIC = range(3)
+SCALE_UP, ACCESS, FABRIC = range(3)  # kinds of links
 SCALE_UP_TIER = 255  # of the crossbar that stands for the switches of one scale-up domain
 
 Ints = NDArray[np.int32]
@@ -174,7 +171,7 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     link_target: Ints
     link_bytes_per_s: Floats  # one way
     link_latency_s: Floats
-    link_kind: NDArray[np.uint8]  # index into LINK_KINDS
+    link_kind: NDArray[np.uint8]  # SCALE_UP, ACCESS or FABRIC
     domain: Ints  # scale-up domain of each endpoint
     shape: Shape | None = None
     scale_up_start: int = -1  # the first of num_hosts links into the crossbars of scale-up domains, then back

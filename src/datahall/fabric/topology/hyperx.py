@@ -7,13 +7,12 @@ of efficient large-scale networks", SC 2009.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from math import factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.errors import ScenarioError, option
+from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import (
     ACCESS,
     FABRIC,
@@ -29,6 +28,7 @@ from datahall.fabric.topology.graph import (
     loads_between,
     paths_of,
 )
+from datahall.fabric.topology.sides import hyperx_side
 
 
 class HyperX(Shape, frozen=True):
@@ -214,23 +214,7 @@ def hyperx_for(
 
     What an error suggests comes in `whole` servers.
     """
-    for side in range(2, radix + 1):
-        terminals = -(-num_chips // side**axes)
-        if terminals + axes * (side - 1) <= radix and 2 * terminals * bisection_fraction <= side:
-            return hyperx((side,) * axes, wire, terminals=terminals, num_chips=num_chips)
-
-    def held(ports: int) -> int:
-        most = (
-            side**axes * min(ports - axes * (side - 1), int(side / (2 * bisection_fraction)))
-            for side in range(2, ports // axes + 2)
-        )
-        return max(most, default=0) // whole * whole
-
-    enough = next(even for even in count(radix + radix % 2, 2) if held(even) >= num_chips)
-    near = [option("chips", held(radix))] if held(radix) > 0 else []
-    raise ScenarioError(
-        f"{num_chips:,} chips do not fit a {axes}D HyperX of {radix}-port switches with "
-        f"{bisection_fraction:.0%} of full bisection",
-        field="chips",
-        hint=f"nearest: {' or '.join([*near, option('radix', enough)])}",
+    side, terminals = hyperx_side(
+        num_chips, radix=radix, axes=axes, bisection_fraction=bisection_fraction, whole=whole
     )
+    return hyperx((side,) * axes, wire, terminals=terminals, num_chips=num_chips)

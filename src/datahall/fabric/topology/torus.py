@@ -7,7 +7,6 @@ wrapped or not; an axis of one has none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product
 from math import prod
@@ -28,6 +27,7 @@ from datahall.fabric.topology.graph import (
     Wire,
     half_name,
 )
+from datahall.fabric.topology.sides import squat_sides, written
 
 MOST = 2**61  # path counts saturate here
 _COMPILE_HOPS = 20_000
@@ -295,7 +295,7 @@ def torus(
     """A torus of the given sides (a mesh where `wrap` is False), e.g. `torus((16, 16, 16), wire)`."""
     if not sides or any(side < 1 for side in sides):
         raise ScenarioError(
-            f"{_written(sides) or 'nothing'} is not a torus", hint="sides of 1 or more, e.g. 8x8x8"
+            f"{written(sides) or 'nothing'} is not a torus", hint="sides of 1 or more, e.g. 8x8x8"
         )
     wraps = (wrap,) * len(sides) if isinstance(wrap, bool) else wrap
     if len(wraps) != len(sides):
@@ -312,7 +312,7 @@ def torus(
     num_links = shape.first_link(len(sides))
     num_hosts = shape.num_hosts
     return Fabric(
-        name=name or f"{_written(sides)} {'torus' if any(wraps) else 'mesh'}",
+        name=name or f"{written(sides)} {'torus' if any(wraps) else 'mesh'}",
         topology="torus" if any(wraps) else "mesh",
         num_hosts=num_hosts,
         num_nodes=num_hosts,
@@ -338,44 +338,6 @@ def _cables(shape: Torus, axis: int) -> tuple[Ints, Ints]:
     return lower.ravel(), upper.ravel()
 
 
-def cubic_sides(num_chips: int, axes: int) -> tuple[int, ...]:
-    """The most cube-like sides of a torus with exactly this many chips, shortest first.
-
-    >>> cubic_sides(9216, 3), cubic_sides(4096, 3), cubic_sides(256, 2)
-    ((16, 24, 24), (16, 16, 16), (16, 16))
-    """
-    if axes == 1:
-        return (num_chips,)
-    best: tuple[int, ...] = ()
-    for side in range(1, math.floor(num_chips ** (1 / axes) + 1e-9) + 1):
-        if num_chips % side == 0:
-            rest = cubic_sides(num_chips // side, axes - 1)
-            if not best or (max(side, *rest), sum(rest) + side) < (max(best), sum(best)):
-                best = tuple(sorted((side, *rest)))
-    return best
-
-
 def torus_for(num_chips: int, wire: Wire, *, axes: int, wrap: bool = True) -> Fabric:
     """The most cube-like torus of exactly `num_chips` chips, or an error with the nearest numbers."""
-    if num_chips < 1:
-        raise ScenarioError(f"a torus of {num_chips} chips", field="chips", hint="ask for 1 chip or more")
-    sides = cubic_sides(num_chips, axes)
-    if not _squat(sides):
-        lower = next((n for n in range(num_chips - 1, 0, -1) if _squat(cubic_sides(n, axes))), 0)
-        upper = next(n for n in range(num_chips + 1, 8 * num_chips + 8) if _squat(cubic_sides(n, axes)))
-        near = " or ".join(f"{n:,} ({_written(cubic_sides(n, axes))})" for n in (lower, upper) if n)
-        raise ScenarioError(
-            f"{num_chips:,} chips make no {axes}D torus: the most cube-like is {_written(sides)}",
-            field="chips",
-            hint=f"nearest that do: {near}",
-        )
-    return torus(sides, wire, wrap=wrap)
-
-
-def _squat(sides: tuple[int, ...]) -> bool:
-    """Whether no axis is more than four times another; longer ones are rings with a torus' price."""
-    return max(sides) <= 4 * min(sides)
-
-
-def _written(sides: tuple[int, ...]) -> str:
-    return "x".join(map(str, sides))
+    return torus(squat_sides(num_chips, axes), wire, wrap=wrap)

@@ -6,7 +6,7 @@ replicas = ⌈ offered / (held · (1 − headroom)) ⌉
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import ceil, inf, isfinite
 
 import msgspec
 
@@ -60,7 +60,7 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
     """The most that a replica holds; an `InfeasibleError` where even one request breaks a limit."""
     if not load.streams:
         slo = msgspec.structs.replace(slo, tpot_s=inf)
-    capacity = kv_capacity(replica)  # first: a table of step times takes longest to make
+    capacity = kv_capacity(replica)  # refuses what holds no sequence, before its steps are priced
     price = price_steps(replica)
     load = msgspec.structs.replace(
         load, tokens_per_step=price.tokens_per_step, verified=float(price.table.num_verified)
@@ -82,7 +82,8 @@ def held(replica: Replica, load: Load, slo: Promise) -> Held:
     if not low:
         raise _no_load(replica, slo)
     state, over = at_rate(found, low), at_rate(found, high)
-    ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if over.within else found.limit
+    late = over.within and isfinite(slo.ttft_s)  # a pool that only decodes promises no TTFT
+    ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if late else found.limit
     return Held(
         replica=replica,
         load=load,

@@ -7,6 +7,7 @@ from datahall.inference.closed_form.capacity import Held
 from datahall.inference.closed_form.steady_state import State
 from datahall.units import fmt
 
+ENDS = {"cache": "the cache", "sequences": "the number of sequences", "budget": "the budget of a step"}
 HELD = "held by a rank"
 
 
@@ -16,10 +17,10 @@ def rank_figure(most: Held, *beside: Breakdown) -> Breakdown:
     latency, limit_s = ("TTFT", most.slo.ttft_s) if first else ("TPOT", most.slo.tpot_s)
     at = f"{latency} at {fmt(most.slo.percentile, 'percentile')}"
     kept = _latency(at, most.state, first, *beside)
-    broken, why = None, f"here the {most.ends} ends it before the limit is reached"
+    broken, why = None, f"here {ENDS.get(most.ends, most.ends)} ends it before the limit is reached"
     if most.ends == latency and most.beyond.stable:
         broken, why = _latency(f"{at}, a step of the search beyond", most.beyond, first), ""
-    elif most.ends == latency:
+    elif not most.beyond.stable:
         why = "beyond it requests come faster than they are answered"
     limit = given(f"{latency} limit", limit_s, "s", field=latency.lower())
     return solved(HELD, most.state.rate_per_s, "requests/s", kept, limit, broken, why)

@@ -108,7 +108,9 @@ def distances_of(regions: Sequence[Region]) -> tuple[tuple[float, ...], ...]:
             f'two regions are named "{twice[0]}"' if twice and twice[0] else "a region without a name",
             field="region", hint="give each a name of its own",
         )  # fmt: skip
-    far = {(region.name, other): distance_s for region in regions for other, distance_s in region.to.items()}
+    far = {
+        (region.name, other): distance_s for region in regions for other, distance_s in region.to_s.items()
+    }
     strange = [other for _, other in far if other not in names]
     if strange:
         close = nearest(strange[0], names, 1)

@@ -9,6 +9,7 @@ from datahall.catalog.entries.model import Model
 from datahall.inference.engine.build import replica_of
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.fit import Fit, fits_on, legal_groups, on_group, why_not
+from datahall.inference.memory.remedy import longest_context
 from datahall.scenario.sections.deployment import Deployment
 from datahall.workload.precision import COMMON
 from datahall.workload.sharding import Sharding
@@ -38,6 +39,17 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
     def smallest(self, precision: str) -> Fit | None:
         """The asked group, or the smallest one, where it holds what was asked."""
         return fits_on(self.replicas[precision], self.context, self.num_sequences, self.tp)
+
+    def nearest(self) -> Fit:
+        """The asked group, or where none holds what was asked, the one that comes nearest: with the longest sequences,
+        then with the least that is lacking, then of the fewest chips."""
+        if self.tp or why_not(self.replica.chip, self.replica.precision):
+            return self.on(self.tp or 1, self.precision)
+        many = self.num_sequences
+        return max(
+            (self.on(tp, self.precision) for tp in legal_groups(self.replica.model)),
+            key=lambda one: (longest_context(one.capacity, many), -one.missing_bytes(many)),
+        )
 
     def better(self, found: Fit) -> tuple[str, Fit] | None:
         """The first format that holds what was asked on fewer chips, or more sequences on as many."""

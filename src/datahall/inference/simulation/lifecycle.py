@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datahall.compiled import inline
+from datahall.events.unchecked_queue import move_event, remove_event
 from datahall.inference.memory.tiers import clear_tiers
 from datahall.inference.simulation.decode_clock import count_gaps, leap_time, steps_until
-from datahall.inference.simulation.event_queue import move_event, remove_event
 from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT, add
 from datahall.inference.simulation.replica_queue import forget_computed, leave_queue, queue_last
 from datahall.inference.simulation.scheduler import DECODES, IDLE, WAITS

@@ -10,9 +10,9 @@ import numpy as np
 from datahall.compiled import Bare, Kernel, inline
 from datahall.events.heap import ROOT
 from datahall.events.queue import num_pending, reserve
+from datahall.events.unchecked_queue import pop_event, push_event
 from datahall.inference.fleet.balancing import BACK, FRONT, choose, list_members
 from datahall.inference.memory.prefix_cache import share_blocks
-from datahall.inference.simulation.event_queue import pop_event, push_event
 from datahall.inference.simulation.lifecycle import (
     arrive,
     change_status,

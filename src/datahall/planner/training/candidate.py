@@ -18,7 +18,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     closed_step_s: float
     memory_bytes: float  # of the fullest chip
     headroom_bytes: float
-    closed_parts: dict[str, float] = {}  # what the closed form's step is made of [s]
+    closed_parts_s: dict[str, float] = {}  # what the closed form's step is made of
     execution: Execution | None = None  # event by event, where it was simulated
 
     @property
@@ -42,7 +42,7 @@ def closed_form(found: Search, place: int, execution: Execution | None = None) -
         closed_step_s=float(found.step_s[row]),
         memory_bytes=float(found.memory.total_bytes[row]),
         headroom_bytes=float(found.memory.headroom_bytes[row]),
-        closed_parts=found.parts(place),
+        closed_parts_s=found.parts(place),
         execution=execution,
     )
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from math import ceil
+
+import msgspec
+
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
+from datahall.fabric.design.early import chosen_parts
+from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.early import check_job, check_machine, check_step, says_layout
 from datahall.training.layout.asked import laid_out
@@ -42,6 +49,22 @@ def check_plan(scenario: Scenario) -> None:
         )
     check_machine(scenario)
     check_job(scenario)
+    if num_chips is not None:
+        _check_failed(scenario, num_chips)
+
+
+def _check_failed(scenario: Scenario, num_chips: int) -> None:
+    """Refuse failures of chips that a fabric has not; one of parts has whole domains, which need not be full."""
+    design, catalog = scenario.one(FabricDesign), scenario.catalog
+    if not design.topology:
+        return
+    count = own_chips(design, catalog)
+    if count is None:
+        domain = chosen_parts(msgspec.structs.replace(design, chips=num_chips), catalog).num_domain
+        count = ceil(num_chips / domain) * domain
+    for index, failure in enumerate(scenario.all(Failure)):
+        with scenario.at(index, section="failure"):
+            check_numbers(failure.chips, count, "chip")
 
 
 def check_laid_step(scenario: Scenario) -> None:

@@ -97,6 +97,13 @@ class Sides(Kind, frozen=True):
         assert isinstance(value, tuple)
         return "x".join(map(str, value))
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | Sequence[int]"
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]}
+
 
 class Version(Kind, frozen=True):
     """A version of a library, as two numbers: "2.27", "2.19.3"; a number would lose the 0 of 2.20."""

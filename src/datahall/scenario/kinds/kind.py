@@ -6,6 +6,7 @@ A field of a section is annotated with one, e.g. `tp: Annotated[int, Count("Chip
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -68,6 +69,10 @@ class Kind(msgspec.Struct, frozen=True):
     def schema(self) -> dict[str, object]:
         """JSON Schema of what `read` takes."""
         return {"type": "string"}
+
+    def annotation(self, *also: str) -> str:
+        """The Python type of what `read` takes, as source; `also`: words besides its own."""
+        return f"Literal[{', '.join(map(json.dumps, (*self.words, *also)))}]" if self.words else "str"
 
     def placeholder(self, attribute: str) -> str:
         """What stands for the value in help."""

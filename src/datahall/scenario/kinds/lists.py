@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+from datahall.catalog.document import unusable
 from datahall.errors import DatahallError, ScenarioError
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, shown
 from datahall.scenario.kinds.texts import Text
@@ -53,6 +54,9 @@ class Listed(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, tuple)
         return [self.of.write(one) for one in value]
+
+    def annotation(self, *also: str) -> str:
+        return f"str | Sequence[{self.of.annotation(*also)}]"
 
     def schema(self) -> dict[str, object]:
         return {"anyOf": [{"type": "array", "items": self.of.schema()}, {"type": "string"}]}
@@ -111,6 +115,10 @@ class Numbers(Kind, frozen=True):
         text = ",".join(f"{low}-{high}" if high > low else str(low) for low, high in runs)
         return f"{text}-{text}" if self.ranks and text.isdecimal() else text
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int | Sequence[int]"
+
     def schema(self) -> dict[str, object]:
         return {
             "anyOf": [
@@ -136,6 +144,10 @@ class Mapped(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, dict)
         return {name: self.of.write(one) for name, one in value.items()}
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | Mapping[str, Any]"
 
     def schema(self) -> dict[str, object]:
         return {"type": "object", "additionalProperties": self.of.schema()}
@@ -173,6 +185,8 @@ def inline_table(raw: Raw) -> dict[str, Raw]:
             found = tomllib.loads(f"x = {raw}")["x"]
         except tomllib.TOMLDecodeError as error:
             raise ScenarioError(f"{shown(raw)} is not an inline table of TOML: {error}") from error
+        except (RecursionError, ValueError) as error:
+            raise ScenarioError(f"{shown(raw)} {unusable(error)}") from error
         assert isinstance(found, dict)
         return found
     table: dict[str, Raw] = {}

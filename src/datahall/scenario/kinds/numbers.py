@@ -41,6 +41,10 @@ class Count(Kind, frozen=True):
             raise ScenarioError(f"{raw} is not a whole number", hint=f"e.g. {max(self.least, int(number))}")
         return int(number)
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int"
+
     def schema(self) -> dict[str, object]:
         bounds = {"minimum": self.least, **({"maximum": self.most} if self.most < LARGEST else {})}
         return {"anyOf": [{"type": "integer", **bounds}, {"type": "string"}]}
@@ -83,6 +87,10 @@ class Quantity(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, int | float)
         return exact(float(value), self.unit)
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | float"
 
     def schema(self) -> dict[str, object]:
         text: dict[str, object] = {"type": "string", "examples": [example(self.unit).strip('"')]}
@@ -159,6 +167,10 @@ class Share(Kind, frozen=True):
         assert isinstance(value, int | float)
         return exact(float(value), "fraction")
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | float"
+
     def schema(self) -> dict[str, object]:
         return {
             "anyOf": [{"type": "number", "minimum": self.least, "maximum": self.most}, {"type": "string"}]
@@ -172,7 +184,7 @@ class Share(Kind, frozen=True):
 class Percentile(Share, frozen=True):
     """Which of a hundred: 95, "P95", "95 %" or 0.95."""
 
-    above: bool = True
+    least: float = 0.001
     below: bool = True
 
     def read(self, raw: Raw, at: Reading) -> float:
@@ -194,7 +206,7 @@ class Percentile(Share, frozen=True):
         return self.bounded(number / 100.0 if number >= 1 else number, raw)
 
     def _bounds(self) -> str:
-        return "above 0 and below 100, e.g. 95 or 99.9"
+        return "at least 0.1 and below 100, e.g. 95 or 99.9"
 
     def _guess(self, number: float, raw: Raw) -> str:
         del number, raw

@@ -195,6 +195,10 @@ class Flag(Kind, frozen=True):
             raise self.wrong(raw, "true or false")
         return raw
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "bool"
+
     def schema(self) -> dict[str, object]:
         return {"type": "boolean"}
 

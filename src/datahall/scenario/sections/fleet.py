@@ -102,7 +102,7 @@ class Region(Section, frozen=True, kw_only=True):
 
     name: Annotated[str, Text("Its name.")] = ""
     inside_s: Annotated[float, Quantity("One way, from its users to its replicas.")] = 0.0
-    to: Annotated[
+    to_s: Annotated[
         dict[str, float],
         Mapped("One way to other regions.", of=Quantity("Distance.", unit="s"), example='{ us = "40 ms" }'),
     ] = {}

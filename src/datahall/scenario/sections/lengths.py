@@ -76,6 +76,10 @@ class LengthsKind(Kind, frozen=True):
                 return {"shape": "empirical", "tokens": list(tokens)}
         raise AssertionError(value)
 
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int | Mapping[str, Any]"
+
     def schema(self) -> dict[str, object]:
         return {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "object", "required": ["shape"]}]}
 

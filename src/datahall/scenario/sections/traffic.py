@@ -1,7 +1,7 @@
 """Who asks what, and when: a rate, users or a recorded trace, and the lengths and talk of the requests."""
 
 from collections.abc import Iterator
-from math import inf
+from math import ceil, inf
 from typing import Annotated
 
 from datahall.catalog.entries.model import Model
@@ -25,7 +25,8 @@ from datahall.scenario.kinds import (
     Text,
 )
 from datahall.scenario.sections.lengths import LengthsKind
-from datahall.workload.traffic.shapes import MOST_TURNS, PEAK_S, Fixed, Lengths
+from datahall.units import short
+from datahall.workload.traffic.shapes import MOST_TURNS, PEAK_S, Fixed, Lengths, check_day
 
 DEFAULT_REQUESTS = 10_000
 REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
@@ -51,6 +52,13 @@ class Regions(Kind, frozen=True):
     def write(self, value: object) -> Plain:
         assert isinstance(value, dict)
         return {name: Share("").write(share) for name, share in value.items()}
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | Mapping[str, Any]"
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": Share("").schema()}]}
 
 
 class TraceFile(File, frozen=True):
@@ -269,6 +277,16 @@ class Traffic(Section, frozen=True, kw_only=True):
                 "how often requests come is not said",
                 field="rate",
                 hint=f"e.g. {option('rate', 80)}, or {option('users', 10000)} {option('think', '30s')}",
+            )
+        try:
+            check_day(self.hourly)
+        except ScenarioError as error:
+            yield error
+        if self.rate_per_s and self.duration_s and self.rate_per_s * self.duration_s < 1.0:
+            yield ScenarioError(
+                f"not one request comes in that time on average: {short(self.rate_per_s * self.duration_s)} do",
+                field="duration",
+                hint=f"e.g. {option('duration', f'{ceil(10.0 / self.rate_per_s)}s')}",
             )
         if self.rate_per_s == inf:
             shaping = {

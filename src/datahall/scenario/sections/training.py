@@ -124,16 +124,26 @@ class Split(Kind, frozen=True):
         found: list[int] = []
         for word in listed(raw.replace(" ", ",") if isinstance(raw, str) else raw):
             layers, _, times = str(word).replace("×", "x").partition("x")
-            if not layers.isdigit() or (times and not times.isdigit()) or isinstance(word, bool):
+            if not layers.isdecimal() or (times and not times.isdecimal()) or isinstance(word, bool):
                 raise ScenarioError(f'"{word}" is no number of layers', hint='e.g. "3 4 4 4", or "3,4x3"')
             if int(times or 1) > MOST_CHIPS:
                 raise ScenarioError(f"{times} stages are too many", hint=f"at most {MOST_CHIPS:,}")
             found += [int(layers)] * int(times or 1)
+        if not found:
+            raise self.wrong(raw, 'e.g. "3 4 4 4", or "3,4x3"')
         return tuple(found)
 
     def write(self, value: object) -> Plain:
         assert isinstance(value, tuple)
         return [int(one) for one in value]
+
+    def annotation(self, *also: str) -> str:
+        del also
+        return "str | int | Sequence[int]"
+
+    def schema(self) -> dict[str, object]:
+        whole: dict[str, object] = {"type": "integer"}
+        return {"anyOf": [{"type": "array", "items": whole}, {"type": "string"}, whole]}
 
 
 class TrainingLayout(Section, frozen=True, kw_only=True):
@@ -192,13 +202,15 @@ class TrainingLayout(Section, frozen=True, kw_only=True):
     ] = None
     etp: Annotated[
         int | None,
-        Count(
-            "Chips that share one expert (default: tp/ep, at least 1).", least=0, most=MOST_CHIPS, rare=True
-        ),
+        Count("Chips that share one expert (default: tp/ep, at least 1).", most=MOST_CHIPS, rare=True),
     ] = None
     shard: Annotated[
         int | None,
-        Count("Replicas that share a state, others hold copies (HSDP).", least=0, most=MOST_CHIPS, rare=True),
+        Count(
+            "Replicas that share a state, others hold copies (HSDP; default: all).",
+            most=MOST_CHIPS,
+            rare=True,
+        ),
     ] = None
     modules: Annotated[
         tuple[str, ...],

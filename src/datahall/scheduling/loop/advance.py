@@ -7,7 +7,7 @@ import numpy as np
 from datahall.compiled import Bare, inline
 from datahall.events.heap import ROOT
 from datahall.events.queue import num_pending
-from datahall.inference.simulation.event_queue import pop_event, push_event
+from datahall.events.unchecked_queue import pop_event, push_event
 from datahall.scheduling.loop.dispatch import dispatch
 from datahall.scheduling.loop.lifecycle import account, back_to_queue, enqueue, stop
 from datahall.scheduling.loop.plan import drop_plan

@@ -8,7 +8,7 @@ import numpy as np
 
 from datahall.compiled import inline
 from datahall.events.trace import record
-from datahall.inference.simulation.event_queue import push_event, remove_event
+from datahall.events.unchecked_queue import push_event, remove_event
 from datahall.scheduling.loop.placement import slowed, tier_crossed
 from datahall.scheduling.loop.state import (
     BY_PRIORITY,

@@ -18,7 +18,7 @@ from datahall.errors import ScenarioError
 from datahall.events import stream
 from datahall.units import DAY_S
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats
-from datahall.workload.traffic.shapes import PEAK_S
+from datahall.workload.traffic.shapes import PEAK_S, check_day
 
 Gaps = Literal["poisson", "gamma", "constant", "at-once"]
 NUM_DAY_STEPS = (
@@ -64,16 +64,7 @@ def _check(arrivals: Arrivals) -> None:
             field="burstiness",
             hint="1 is Poisson, 2 to 4 is bursty; for equal gaps ask for constant arrivals",
         )
-    if arrivals.hourly_factor and (
-        len(arrivals.hourly_factor) != 24
-        or min(arrivals.hourly_factor) < 0
-        or sum(arrivals.hourly_factor) <= 0
-    ):
-        raise ScenarioError(
-            f"{len(arrivals.hourly_factor)} hourly factors, the least {min(arrivals.hourly_factor):g}",
-            field="hourly",
-            hint="give 24 factors, none negative and not all zero; they are scaled to a mean of 1",
-        )
+    check_day(arrivals.hourly_factor)
     if not 0.0 <= arrivals.swing_fraction <= 1.0:
         raise ScenarioError(
             f"a daily swing of {arrivals.swing_fraction:g}",

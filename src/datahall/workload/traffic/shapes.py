@@ -48,6 +48,16 @@ class Empirical(msgspec.Struct, frozen=True, tag_field="shape", tag="empirical")
 Lengths = Fixed | Uniform | Lognormal | Quantiles | Empirical
 
 
+def check_day(hourly_factor: tuple[float, ...]) -> None:
+    """Raise where some factors of a rate are not those of the hours of a day; none are those of a level one."""
+    if hourly_factor and (len(hourly_factor) != 24 or min(hourly_factor) < 0 or sum(hourly_factor) <= 0):
+        raise ScenarioError(
+            f"{len(hourly_factor)} hourly factors, the least {min(hourly_factor):g}",
+            field="hourly",
+            hint="give 24 factors, none negative and not all zero; they are scaled to a mean of 1",
+        )
+
+
 def check_lengths(lengths: Lengths, where: str) -> None:
     """Raise where no positive number of tokens can be drawn."""
     allowed = "give a positive number of tokens"

@@ -1,7 +1,7 @@
-"""The event queue as the serving loop uses it: the heap of `events`, without checks that raise.
+"""The event queue as compiled loops use it: the same heap, without checks that raise.
 
 Errors that carry numbers make compiled code count references to every array it touches, which took three fifths of the
-time of a run.  The loop itself sees to it that there is room and that no time is past.
+time of a run.  A loop itself sees to it that there is room and that no time is past.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from datahall.events.heap import ROOT
 from datahall.events.queue import new_queue, num_pending
-from datahall.inference.simulation.event_queue import move_event, pop_event, push_event, remove_event
+from datahall.events.unchecked_queue import move_event, pop_event, push_event, remove_event
 
 moves = st.lists(
     st.tuples(st.sampled_from(["push", "push", "pop", "move", "remove"]), st.integers(0, 9), st.integers(0, 6)),

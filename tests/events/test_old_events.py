@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.events.heap import ROOT
 from datahall.events.queue import new_queue, num_pending
-from datahall.inference.simulation.event_queue import pop_event, push_event
+from datahall.events.unchecked_queue import pop_event, push_event
 
 
 def test_an_event_outlives_many_rounds_of_slots() -> None:
