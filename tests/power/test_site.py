@@ -14,6 +14,7 @@ from datahall.power.assessment import CHECKPOINT, STOPPED, Assessment
 from datahall.power.limits import broken_limits, fixing
 from datahall.power.rack import rack_of
 from datahall.power.site import Machines, building_of, drawn, machines_of, provisioned, wall_w
+from datahall.power.swing.trace import step_trace
 from datahall.scenario.sections.operations.site import Site
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
@@ -113,7 +114,9 @@ def test_a_node_ramps_within_what_was_measured() -> None:
 
 def test_the_mean_of_the_trace_is_what_is_drawn_with_or_without_remedies() -> None:
     plain, remedied = site(), site(battery=2, power_floor_fraction=0.7, capacitors_j=65.0, supercapacitors=10)
-    assert plain.trace.mean_w == pytest.approx(plain.drawn.value)
+    walls_w = {phase: wall_w(plain.machines, level_w) for phase, level_w in plain.levels_w.items()}
+    servers = step_trace(plain.timeline, walls_w, time_constant_s=plain.asked.time_constant_s)
+    assert servers.mean_w == pytest.approx(plain.drawn.at("IT", "servers").value)
     assert plain.drawn.at("IT", "servers").value == pytest.approx(
         1024 * wall_w(plain.machines, plain.chip.value)
     )
@@ -166,9 +169,11 @@ def test_the_account_adds_up() -> None:
     assert all(one.swing_w <= rows[0].swing_w * (1 + 1e-9) for one in rows)
     assert all(one.more_fraction >= 0 for one in rows)
     energy = energy_of(found, 1e12)
-    assert energy.run_j == pytest.approx(energy.token_j * 1e12)
-    assert energy.day_j == pytest.approx(found.site_w * 86400)
-    assert energy.step_j / RUN.step_s == pytest.approx(found.site_w)
+    assert energy.run_s is not None
+    num_steps = energy.run_s / RUN.step_s
+    assert num_steps == pytest.approx(1e12 / (1024 * 8192))  # a step is 1,024 sequences of 8,192 tokens
+    assert energy.run_j == pytest.approx(num_steps * energy.step_j)
+    assert energy.run_j == pytest.approx(energy.run_s / 86_400 * energy.day_j)
     mine = [one for one in grids(found) if one.grid.name == "usa"]
     assert len(mine) == 1
     assert mine[0].day_kg == pytest.approx(energy.day_kg)
