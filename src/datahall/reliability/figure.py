@@ -92,7 +92,7 @@ def planned_figure(recovery: Recovery) -> Breakdown:
 def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     """What the simulation says, beside the closed form."""
     num = found.runs.size
-    how = f"work that was kept over the time that went by, mean of {num:,} runs"
+    how = f"work that was kept over the time that went by, of {num:,} runs together"
     figure = simulated("effective training time", spread.mean, "fraction", how, closed)
     if not spread.mean:
         return figure

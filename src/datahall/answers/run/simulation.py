@@ -47,7 +47,7 @@ def simulate_run(scenario: Scenario) -> Answer:
     return Answer(
         kind="training run",
         inputs=_inputs(scenario, run, preset.name),
-        verdict="no" if story.is_hopeless or not all(one.holds for one in kept) else "yes",
+        verdict="no" if _fails(story) or not all(one.holds for one in kept) else "yes",
         headline=_headline(story, kept),
         binding=_binding(story, kept),
         results=_results(story),
@@ -82,6 +82,11 @@ def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
     return found
 
 
+def _fails(story: Story) -> bool:
+    """Whether it comes to an end at all, promised or not."""
+    return story.is_hopeless or story.is_given_up
+
+
 def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
     run, model = story.run, story.run.job.setup.job.model
     ettr, failures = story.ettr, story.failures
@@ -95,6 +100,12 @@ def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
     often = counted(story.num_interruptions, "interruption")
     times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
     broken = [one for one in kept if not one.holds]
+    if story.is_given_up:
+        done = fmt(story.finished_fraction, "fraction", 3)
+        return (
+            f"{what} is given up too often: {done} of the runs are done after {fmt(story.most_s, 's', 3)}, where nine "
+            f"of ten would do; {share} of the time moves it forward, with {times}."
+        )
     if story.goal_s < inf:
         taken = story.elapsed_s
         days = f"{fmt(taken.mean, 's', 3)} ({fmt(taken.low, 's', 3)} to {fmt(taken.high, 's', 3)})"
@@ -110,7 +121,7 @@ def _headline(story: Story, kept: tuple[Kept, ...]) -> str:
 
 def _binding(story: Story, kept: tuple[Kept, ...]) -> str:
     broken = [one for one in kept if not one.holds]
-    if story.is_hopeless:
+    if _fails(story):
         return nothing_left(story)
     if broken:
         return fixes(story, broken[0])
@@ -154,6 +165,8 @@ def _results(story: Story) -> dict[str, Cell]:
         "checkpoint_bytes": run.job.size.total_bytes,
         "restart_s": run.restart_s,
     }
+    if story.goal_s < inf:
+        found |= {"finished_fraction": story.finished_fraction, "given_up_s": story.most_s}
     for one in run.plan.cadences:
         found[f"{one.tier.name}_interval_s"] = one.interval_s
         found[f"{one.tier.name}_blocking_s"] = one.tier.blocking_s
@@ -185,8 +198,8 @@ def _notes(story: Story, preset: str) -> tuple[str, ...]:
         lines.append("the closed form leaves out waits for nodes: it has spares enough")
     if story.finished_fraction < 1.0:
         lines.append(
-            f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done, the others were given up: "
-            f"{HOPELESS:g} times their work went by"
+            f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
+            f"{HOPELESS:g} times the time of their work had gone by, and count with what they had until then"
         )
     if (better := run.better) is not None:
         lines.append(

@@ -53,7 +53,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ettr(self) -> Spread:
-        return spread(self.found.ettr)
+        """Work that was kept over the time that went by, of all runs together; between what eight of ten lie."""
+        kept = float(self.found.work_s.sum() / self.found.elapsed_s.sum())
+        return spread(self.found.ettr)._replace(mean=kept)
 
     @property
     def elapsed_s(self) -> Spread:
@@ -145,6 +147,16 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def is_hopeless(self) -> bool:
         """Whether a run hardly moves."""
         return self.ettr.mean < NOTHING
+
+    @property
+    def most_s(self) -> float:
+        """When a run is given up."""
+        return HOPELESS * self.goal_s
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether too many runs are given up for the others to say how long one takes."""
+        return self.finished_fraction < ENOUGH
 
     @property
     def causes(self) -> tuple[CauseCount, ...]:
