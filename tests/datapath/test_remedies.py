@@ -43,7 +43,7 @@ def test_nothing_is_mended_that_works() -> None:
 
 
 def test_twice_the_need_by_hand() -> None:
-    """0.4 of 1.6 GB/s come through: 4 units are enough for 90 %, or a cache of 13/16 of 1 TB that misses 19 %."""
+    """0.4 of 1.6 GB/s come through: 4 units are enough for 90 %, or a cache of 12/16 of 1 TB that misses 25 %."""
     found = {tuple(one.changes): one for one in remedies(job(), store(read_bytes_per_s=0.4e9), 0.9, 1e12)}
     assert found["units",].changes == {"units": 4}
     assert found["units",].utilisation_fraction == 1.0

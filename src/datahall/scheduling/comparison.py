@@ -32,7 +32,7 @@ class UserRow(NamedTuple):
     num_jobs: int
     chip_time_s: float
     share_fraction: float
-    mean_wait_s: float
+    mean_wait_s: float | None  # of those of their jobs that started; None where none did
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             len(jobs.users),
         )
         number = np.bincount(jobs.user, minlength=len(jobs.users))
-        waits = np.bincount(jobs.user, np.maximum(0.0, run.first_s - jobs.submit_s), len(jobs.users))
+        begun = run.first_s >= 0
+        started = np.bincount(jobs.user[begun], minlength=len(jobs.users))
+        waits = np.bincount(jobs.user[begun], (run.first_s - jobs.submit_s)[begun], len(jobs.users))
         first = np.argsort(-held_s, kind="stable")[:USER_ROWS]
         whole_s = float(held_s.sum()) or 1.0
         return tuple(
@@ -117,7 +119,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
                 int(number[user]),
                 float(held_s[user]),
                 float(held_s[user]) / whole_s,
-                float(waits[user] / max(1, number[user])),
+                float(waits[user] / started[user]) if started[user] else None,
             )
             for user in first.tolist()
             if number[user]
