@@ -50,7 +50,7 @@ def test_a_job_that_began_again_has_only_the_rest_of_its_limit() -> None:
 
 @pytest.mark.parametrize(("restart", "again_s"), [("60s", 150), ("30s", 21)])
 def test_a_job_that_begins_again_counts_its_restart_before_a_promise(restart: str, again_s: float) -> None:
-    """b is promised 100. c, cut off at 20 with 30 s to do, ends before that with a restart of 30 s, not with one of 60."""
+    """b is promised 100. c, cut off at 20 with 30 s to do, ends before that after a restart of 30 s and not of 60."""
     answer = asked(
         16,
         job("a", 8, "100s"),
