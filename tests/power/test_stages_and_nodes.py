@@ -1,4 +1,4 @@
-"""An inner stage of a pipeline has no table of tokens, and nodes in step are their sum as it is."""
+"""Stages without a table of tokens, nodes in step, and servers that are bought whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
 from datahall.power.activity import Activity
+from datahall.power.site import lone_machines
 from datahall.power.swing.trace import Trace, together
 from datahall.power.training import compute_activity
 from datahall.training.layout.layout import Layout
@@ -42,3 +43,8 @@ def test_nodes_swing_about_their_mean_the_same_way_up(rho: float, shrunk: float)
     assert found.mean_w == pytest.approx(80.0)
     assert found.peak_w == pytest.approx(80.0 + 20.0 * shrunk)
     assert found.low_w == pytest.approx(80.0 - 60.0 * shrunk)
+
+
+@pytest.mark.parametrize(("chips", "servers"), [(1, 1), (8, 1), (9, 2), (1025, 129)])
+def test_chips_that_no_network_joins_come_in_whole_servers(chips: int, servers: int) -> None:
+    assert lone_machines(CATALOG.chip("h100-sxm"), CATALOG, chips).num_servers == servers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.answers.claims import garbled, unfounded
 from tests.results import number
 
 import datahall as dh
-from datahall.answer import Answer
+from datahall.answer import Answer, LineChart
 
 PLAIN: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 16_384, "tp": 2, "pp": 1}
 
@@ -137,3 +138,12 @@ def test_a_site_is_the_sum_of_its_parts_and_a_chip_its_share(plain: Answer) -> N
     assert number(plain, "drawn_w") == pytest.approx(number(plain, "pue_ratio") * number(plain, "it_w"))
     assert number(plain, "chip_site_w") == pytest.approx(number(plain, "site_w") / 16_384)
     assert number(plain, "swing_w") == pytest.approx(number(plain, "peak_w") - number(plain, "low_w"))
+
+
+def test_the_swing_by_frequency_begins_with_the_step_and_rises(plain: Answer) -> None:
+    (chart,) = (one for one in plain.charts if "by frequency" in one.title)
+    assert isinstance(chart, LineChart)
+    (line,) = chart.series
+    assert line.x[0] == pytest.approx(1 / number(plain, "step_s"))
+    assert all(low < high for low, high in pairwise(line.x))
+    assert max(line.y) == pytest.approx(line.y[line.x.index(number(plain, "dominant_hz"))])
