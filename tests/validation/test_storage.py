@@ -96,7 +96,8 @@ def test_no_more_than_a_quarter_was_fitted_on(card: Scorecard) -> None:
     assert card.fitted == len(marked)
 
 
-def test_bands_hold_about_eight_of_ten(card: Scorecard) -> None:
+def test_bands_are_still_the_spread_of_the_rows_that_they_were_made_of(card: Scorecard) -> None:
+    """P10 to P90 of these very rows hold some eight of ten of them: no evidence, but a fit out of date shows."""
     assert 76.0 <= card.by_metric[STATED].band_coverage <= 86.0
 
 

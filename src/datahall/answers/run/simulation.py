@@ -58,7 +58,7 @@ def simulate_run(scenario: Scenario) -> Answer:
     return Answer(
         kind="training run",
         inputs=_inputs(scenario, run, preset.name),
-        verdict="no" if story.is_hopeless or broken else "yes",
+        verdict="no" if _fails(story) or broken else "yes",
         headline=_headline(story, broken),
         binding=_binding(story, fix),
         results={**_results(story), **{one.key: one.share_fraction for one in kept}},
@@ -98,6 +98,11 @@ def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
     return found
 
 
+def _fails(story: Story) -> bool:
+    """Whether it comes to an end at all, promised or not."""
+    return story.is_hopeless or story.is_given_up
+
+
 def _headline(story: Story, broken: list[Kept]) -> str:
     run, model = story.run, story.run.job.setup.job.model
     ettr, failures = story.ettr, story.failures
@@ -111,6 +116,12 @@ def _headline(story: Story, broken: list[Kept]) -> str:
     )
     often = counted(story.num_interruptions, "interruption")
     times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
+    if story.is_given_up:
+        done = fmt(story.finished_fraction, "fraction", 3)
+        return (
+            f"{what} is given up too often: {done} of the runs are done after {fmt(story.most_s, 's', 3)}, where nine "
+            f"of ten would do; {share} of the time moves it forward, with {times}."
+        )
     if story.goal_s < inf:
         taken = story.elapsed_s
         days = f"{fmt(taken.mean, 's', 3)} ({fmt(taken.low, 's', 3)} to {fmt(taken.high, 's', 3)})"
@@ -125,7 +136,7 @@ def _headline(story: Story, broken: list[Kept]) -> str:
 
 
 def _binding(story: Story, fix: Fixed | None) -> str:
-    if story.is_hopeless:
+    if _fails(story):
         return nothing_left(story)
     if fix is not None:
         return fix.words
@@ -170,6 +181,8 @@ def _results(story: Story) -> dict[str, Cell]:
         "checkpoint_bytes": run.job.size.total_bytes,
         "restart_s": run.restart_s,
     }
+    if story.goal_s < inf:
+        found |= {"finished_fraction": story.finished_fraction, "given_up_s": story.most_s}
     for one in run.plan.cadences:
         found[f"{one.tier.name}_interval_s"] = one.interval_s
         found[f"{one.tier.name}_blocking_s"] = one.tier.blocking_s
@@ -200,8 +213,8 @@ def _notes(story: Story, preset: str) -> tuple[str, ...]:
     lines += [*unlike_closed_form(story), *tier_notes(run), *idle_chip_notes(run)]
     if story.finished_fraction < 1.0:
         lines.append(
-            f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done, the others were given up: "
-            f"{HOPELESS:g} times their work went by"
+            f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
+            f"{HOPELESS:g} times the time of their work had gone by, and count with what they had until then"
         )
     if (better := run.better) is not None:
         lines.append(

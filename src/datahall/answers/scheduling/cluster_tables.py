@@ -91,7 +91,10 @@ def user_table(found: Comparison) -> tuple[Table, ...]:
         Column("mean wait", "s"),
     )
     policy = found.runs[found.best].policy
-    return (Table(title=f"users under {policy}", columns=columns, rows=tuple(rows)),) if rows else ()
+    note = "Jobs that never start are not in the mean wait." if found.num_never_done else ""
+    return (
+        (Table(title=f"users under {policy}", columns=columns, rows=tuple(rows), note=note),) if rows else ()
+    )
 
 
 def job_table(found: Comparison) -> tuple[Table, ...]:

@@ -158,6 +158,16 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return self.ettr.mean < NOTHING
 
     @property
+    def most_s(self) -> float:
+        """When a run is given up."""
+        return HOPELESS * self.goal_s
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether too many runs are given up for the others to say how long one takes."""
+        return self.finished_fraction < ENOUGH
+
+    @property
     def causes(self) -> tuple[CauseCount, ...]:
         """How often each cause interrupts a run, most often first."""
         counts, whole = self.found.counts, max(1.0, float(self.found.counts.sum()))

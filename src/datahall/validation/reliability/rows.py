@@ -35,6 +35,8 @@ RESTART_S, FAST_RESTART_S, SLOW_RESTART_S = 222.0, 81.0, 600.0
 RANGE = re.compile(r"([\d.]+)\s*-\s*([\d.]+)")
 ONE = re.compile(r"~?\s*([\d.]+)")
 FOREIGN = re.compile(r"tpu|trn|gaudi|intel", re.IGNORECASE)
+# a count of which planned stops are a part: "planned" and "all" as words, not in "unplanned" or "wall-clock"
+PLANNED = re.compile(r"(?<!un-)\bplanned\b|\ball\b(?! un)", re.IGNORECASE)
 # kinds of rows that no model here has an answer to, by how they begin
 BEYOND = (
     ("spot", "spot capacity is taken away, it does not fail"),
@@ -151,8 +153,7 @@ def _events_per_day(row: Row, catalog: Catalog) -> tuple[float, float, float]:
 
 
 def _interruptions(row: Row, catalog: Catalog) -> Guess:
-    words = row.text("cause_or_metric")
-    if "planned" in words.replace("unplanned", "") or "all" in words:
+    if PLANNED.search(row.text("cause_or_metric")):
         raise RowError("planned stops are decided, not met")
     if re.search("fleet", row.text("cluster")):
         raise RowError("a fleet of many jobs, of which nobody says how many ran at once")
