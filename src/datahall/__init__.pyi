@@ -733,7 +733,7 @@ def show_memory(
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
+        Replicas that share a state, others hold copies (HSDP; default: all).
     modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context_exchange : Literal["ring", "all-to-all"] | None
@@ -792,7 +792,6 @@ def show_checkpoint(
     job_failures: str | float = "0/day",
     shock_rate: str | float = "0/day",
     shock_nodes: str | int = 32,
-    node_age: str | float | None = None,
     storage: str | float | None = None,
     tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
     interval: str | float | None = None,
@@ -869,7 +868,7 @@ def show_checkpoint(
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
+        Replicas that share a state, others hold copies (HSDP; default: all).
     modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context_exchange : Literal["ring", "all-to-all"] | None
@@ -890,8 +889,6 @@ def show_checkpoint(
         Failures per day of one thing that nodes share, on top: a row's power, its coolant. (default 0/day)
     shock_nodes : str | int
         Nodes that share it. (default 32)
-    node_age : str | float | None
-        Age of the nodes at the start; new ones fail more often (default: past that).
     storage : str | float | None
         Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
     tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
@@ -938,7 +935,7 @@ def show_blast_radius(
     server: str = "",
     radix: str | int | None = None,
     tiers: str | int | None = None,
-    sides: str | None = None,
+    sides: str | Sequence[int] | None = None,
     failures_like: str = "",
     failure_rate: str | float | None = None,
     job_failures: str | float = "0/day",
@@ -977,7 +974,7 @@ def show_blast_radius(
         Ports of a switch, instead of the catalogue's.
     tiers : str | int | None
         Tiers of switches (default: the fewest).
-    sides : str | None
+    sides : str | Sequence[int] | None
         Sides of a torus (default: the most cube-like).
     failures_like : str
         Whose failure rates and causes (default: of the chip or its family, else llama-3).
@@ -1051,6 +1048,7 @@ def show_power(
     capacitors: str | float = "0J",
     supercapacitors: str | int = 0,
     battery: str | int = 0,
+    battery_type: str = "megapack-2xl",
     catalog: Catalog | None = None,
 ) -> Answer:
     """What a site draws in training, how that swings, what evens it out, energy and carbon.
@@ -1115,7 +1113,7 @@ def show_power(
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
+        Replicas that share a state, others hold copies (HSDP; default: all).
     modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context_exchange : Literal["ring", "all-to-all"] | None
@@ -1158,6 +1156,8 @@ def show_power(
         Modules of supercapacitors. (default 0)
     battery : str | int
         Containers of batteries. (default 0)
+    battery_type : str
+        Battery that they are, or another store of energy. (default megapack-2xl)
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1180,7 +1180,7 @@ def show_fabric(
     server: str = "",
     radix: str | int | None = None,
     tiers: str | int | None = None,
-    sides: str | None = None,
+    sides: str | Sequence[int] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Switches, cables, bisection, diameter, paths, power and price; several side by side.
@@ -1212,7 +1212,7 @@ def show_fabric(
         Ports of a switch, instead of the catalogue's.
     tiers : str | int | None
         Tiers of switches (default: the fewest).
-    sides : str | None
+    sides : str | Sequence[int] | None
         Sides of a torus (default: the most cube-like).
     catalog : Catalog
         Entries of your own over the shipped ones.
@@ -1243,7 +1243,7 @@ def show_collective(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str | None = None,
-    sides: str | None = None,
+    sides: str | Sequence[int] | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -1286,7 +1286,7 @@ def show_collective(
         Network of a chip, one way (default: its usual one).
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
-    sides : str | None
+    sides : str | Sequence[int] | None
         Sides of a torus (default: the most cube-like).
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
@@ -1372,10 +1372,10 @@ def show_datapath(
     storage: str | Sequence[str] = ["nvme", "parallel", "object"],
     units: str | int = 1,
     utilisation: str | float = "90%",
-    chips_per_host: str | int = 8,
+    chips_per_host: str | int | None = None,
     batch: str | int | None = None,
     step: str | float | None = None,
-    mfu: str | float = "40%",
+    mfu: str | float | None = None,
     sample: str | float | None = None,
     dataset: str | float | None = None,
     stored_as: Literal["files", "shards", "columnar"] | None = None,
@@ -1411,14 +1411,15 @@ def show_datapath(
         Drives of each host, or nodes or prefixes of what hosts share. (default 1)
     utilisation : str | float
         Share of their time that chips must work. (default 90%)
-    chips_per_host : str | int
-        Chips that load over one host. (default 8)
+    chips_per_host : str | int | None
+        Chips that load over one host (default: as the chip is sold).
     batch : str | int | None
         Samples of a chip and step (default: the workload's).
     step : str | float | None
-        How long a chip works on a batch (default: as measured for the workload).
-    mfu : str | float
-        Share of a chip's peak at which a model trains on text. (default 40%)
+        How long a chip works on a batch (default: as measured for the workload, or of a model's fastest
+        layout).
+    mfu : str | float | None
+        Share of a chip's peak at which a model trains on text (default: that of its fastest layout).
     sample : str | float | None
         Size of a sample, or of a token (default: the workload's).
     dataset : str | float | None
@@ -1436,7 +1437,7 @@ def show_datapath(
     prepare : str | float | None
         What a core takes to decode or tokenise a sample (default: nothing).
     cores : str | int
-        Cores of a host that readers run on. (default 112)
+        Cores of a host that readers prepare samples on. (default 112)
     cache : str | float
         Memory of a host that caches the data set. (default 0B)
     keeping : Literal["lru", "pinned"]
@@ -1448,7 +1449,7 @@ def show_datapath(
     away : str | float
         Round trip to the region where shared storage is; none: the same. (default 0s)
     checkpoint : str | float | None
-        Size of a checkpoint (default: of a model, from its parameters).
+        Size of a checkpoint (default: of a model, its weights and the optimizer's state).
     checkpoint_every : str | float
         Time between checkpoints. (default 30min)
     replicas : str | int
@@ -1543,7 +1544,7 @@ def simulate_serve(
     document: str | int | None = None,
     retrieved: str | int | None = None,
     document_zipf: str | float | None = None,
-    hourly: str | Sequence[str] | None = None,
+    hourly: str | Sequence[str | float] | None = None,
     swing: str | float = "0%",
     peak: str | float = "14h",
     busy: str | float = "0s",
@@ -1726,7 +1727,7 @@ def simulate_serve(
         Documents in a prompt.
     document_zipf : str | float | None
         Zipf exponent of their popularity.
-    hourly : str | Sequence[str] | None
+    hourly : str | Sequence[str | float] | None
         24 factors of the rate by hour of day.
     swing : str | float
         Sinusoid of the rate over a day. (default 0%)
@@ -1893,7 +1894,7 @@ def simulate_train(
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
+        Replicas that share a state, others hold copies (HSDP; default: all).
     modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context_exchange : Literal["ring", "all-to-all"] | None
@@ -2068,7 +2069,7 @@ def simulate_run(
     etp : str | int | None
         Chips that share one expert (default: tp/ep, at least 1).
     shard : str | int | None
-        Replicas that share a state, others hold copies (HSDP).
+        Replicas that share a state, others hold copies (HSDP; default: all).
     modules : str | Sequence[Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]] | None
         Recompute only these: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts.
     context_exchange : Literal["ring", "all-to-all"] | None
@@ -2220,7 +2221,7 @@ def simulate_cluster(
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
-        Chips of a node (default: as the chip is sold).
+        Chips of a node, or of a scale-up domain of several (default: as the chip is sold).
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
     cluster_job : table, or several
@@ -2253,7 +2254,7 @@ def simulate_fabric(
     server: str = "",
     radix: str | int | None = None,
     tiers: str | int | None = None,
-    sides: str | None = None,
+    sides: str | Sequence[int] | None = None,
     bandwidth: str | float | None = None,
     latency: str | float = "500ns",
     scale_up: str | float = "450GB/s",
@@ -2303,7 +2304,7 @@ def simulate_fabric(
         Ports of a switch, instead of the catalogue's.
     tiers : str | int | None
         Tiers of switches (default: the fewest).
-    sides : str | None
+    sides : str | Sequence[int] | None
         Sides of a torus (default: the most cube-like).
     bandwidth : str | float | None
         Bandwidth of every link, one way, instead of the catalogue's parts.
@@ -2567,7 +2568,7 @@ def catalog_add(
     replace: bool = False,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """Check a TOML file and copy it into your own catalogue.
+    """Check a TOML file and copy it into your own catalogue, or into a folder that is named.
 
     Parameters
     ----------
