@@ -130,6 +130,7 @@ KEPT_CONSTANTS = {
             *(f"{domain}.FORMATS" for domain in ("inference", "kernels", "power", "scheduling", "training")),
             *(f"{domain}.rows.FORMATS" for domain in ("collectives", "reliability", "storage")),
             "inference.NOISE",
+            "scheduling.NOTES",
             "storage.rows.NOTES",
         )
     },

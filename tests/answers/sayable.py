@@ -27,6 +27,7 @@ FILES = Path(__file__).parent / "files"
 # inputs that no question of a verb has an answer with, with why: asked alone, so that nothing else is refused with them
 _CUT_OFF = "a replica's chips are whole or gone: one with slow scale-up links is not modelled"
 _TORUS = "a replica whose chips are wired to their neighbours only is not modelled"
+SMALL_ENOUGH = ("qwen3-0.6b", "gemma-3-1b")  # that fit however they are laid out
 REFUSED: dict[tuple[str, str], str] = {
     **{
         (verb, f"failure.{part}"): why
@@ -91,8 +92,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "ep": (1,),
     "cp": (1, 2),
     "dp": (1, 2),
-    "etp": (0, 1),
-    "shard": (0, 2),
+    "etp": (1,),
+    "shard": (2),
     "max_context": ("8k", 16384),
     "token_budget": ("2k", 4096),
     "block_tokens": (16, 32),
@@ -256,6 +257,8 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate train", "global_batch"): (32, "64"),
     ("simulate train", "context_exchange"): ("ring", "all-to-all"),
     ("show memory", "context_exchange"): ("ring", "all-to-all"),
+    ("show checkpoint", "model"): SMALL_ENOUGH,
+    ("simulate run", "model"): SMALL_ENOUGH,
     ("show checkpoint", "chips"): (8, "16"),
     ("simulate run", "chips"): (8, "16"),
     ("show checkpoint", "global_batch"): (32, "64"),
@@ -319,7 +322,8 @@ COMPANY: dict[str, dict[str, Any]] = {
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
-    "etp": {"model": "qwen3-30b-a3b", "chips": 32},
+    "etp": {"model": "qwen3-30b-a3b", "chips": 32, "ep": 8, "recompute": "full", "modules": None},
+    "mfu": {"workload": "llama-3.1-8b", "step": None},
     "deadline": {"chips": None, "days": None, "tokens": "1T"},
     "tokens": {"days": None},
     **{

@@ -298,9 +298,9 @@ def test_tokens_found_below_are_counted_once_and_after_the_warm_up() -> None:
     count_lifted(state, 1, 2, 0)
     state.slots[2]["preempted"], state.slots[2]["arrival_s"] = 0, 4.9
     count_lifted(state, 1, 2, 0)
-    state.slots[2]["arrival_s"], state.slots[2]["row"] = 9.0, 0  # when the fleet drains
+    state.slots[2]["arrival_s"], state.slots[2]["number"] = 9.0, 0  # when the fleet drains
     count_lifted(state, 1, 2, 0)
-    state.slots[2]["arrival_s"], state.slots[2]["row"] = 5.0, 1  # of the last rows
+    state.slots[2]["arrival_s"], state.slots[2]["number"] = 5.0, 1  # of the last rows
     count_lifted(state, 1, 2, 0)
     assert state.cache.tiers["hit_tokens"].tolist() == [0, 0, 0, 0, 96, 16, 0, 0, 0]
     assert shown_time(state, 1, 0.0) == pytest.approx(6.0 + 5 * 2.0)

@@ -100,7 +100,7 @@ def test_rows_of_time_against_memory_and_of_the_best_are_one_layout_each(name: s
     for one in (*found.memory_front, *found.candidates):
         assert one.closed_step_s == pytest.approx(step_s(found, one.layout, found.cluster), rel=1e-12)
         assert one.memory_bytes == pytest.approx(memory_bytes(found, one.layout), rel=1e-12)
-        assert sum(one.closed_parts.values()) == pytest.approx(one.closed_step_s, rel=1e-12)
+        assert sum(one.closed_parts_s.values()) == pytest.approx(one.closed_step_s, rel=1e-12)
         if one.execution is not None:
             assert one.execution.layout == one.layout
 

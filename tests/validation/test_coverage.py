@@ -73,4 +73,5 @@ def test_limits_say_what_bands_hold_of_another_source(domain: str) -> None:
         assert f"{words} {span}" in SAID
     note = next(note for note in scorecard_answer(card).notes if note.startswith("bands are the spread"))
     every = [one.apart_percent for one in card.apart.values()]
-    assert f"{min(every):.0f} to {max(every):.0f} %" in note
+    low, high = f"{min(every):.0f}", f"{max(every):.0f}"
+    assert (f"hold {low} %" if low == high else f"hold {low} to {high} %") in note

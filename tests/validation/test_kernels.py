@@ -133,6 +133,7 @@ def test_the_json_has_the_shape_that_was_agreed(card: Scorecard) -> None:
         "noise",
         "notes",
         "in_points",
+        "checks",
     }
     assert shown["domain"] == "kernels"
     assert list(shown["overall"]) == GROUP

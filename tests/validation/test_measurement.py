@@ -124,7 +124,7 @@ def test_unknown_columns_name_the_nearest_format_and_what_it_lacks(file: Path) -
 
 def test_a_file_of_another_kind_is_not_read(file: Path) -> None:
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff\xfe" * 50)
-    assert "is not a CSV file" in problem_of(file)
+    assert "is no UTF-8 text" in problem_of(file)
 
 
 def test_an_open_quote_does_not_swallow_the_rows_after_it(file: Path) -> None:

@@ -24,7 +24,7 @@ from datahall.reliability.job import RunningJob
 from datahall.scenario.scenario import Scenario, section_name
 from datahall.scenario.sections.root import Root
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
-from datahall.training.layout.layout import Layout
+from datahall.training.layout.layout import ON_ONE_CHIP
 from datahall.training.setup import framework_of, job_of
 from datahall.workload.flops import training_flop_per_token
 from datahall.workload.parameters import count_parameters
@@ -52,7 +52,7 @@ def fastest(asked: Scenario, laid: Laid) -> RunningJob:
 def size_of(asked: Scenario) -> CheckpointSize:
     """What a checkpoint of a model holds, by the state that training keeps of it, however it is laid out."""
     job = job_of(asked)
-    return checkpoint_size(job, Layout(), job.books(framework_of(asked)))
+    return checkpoint_size(job, ON_ONE_CHIP, job.books(framework_of(asked)))
 
 
 def tokens_per_s(model: Model, chip: Chip, mfu_fraction: float) -> float:

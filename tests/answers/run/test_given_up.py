@@ -12,7 +12,7 @@ import datahall as dh
 from datahall.answer import Answer
 
 SMALL: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 512, "runs": 100}
-AT_WORK = ("work that is kept", "waiting for the slowest", "looking for corruption")  # a step, however long
+SLOWED = ("slow_hosts", "sdc")  # what makes a step longer
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,13 @@ def shares(answer: Answer) -> dict[str, float]:
 def test_the_effective_time_is_the_share_of_the_table(said: dict[str, Any]) -> None:
     """One question, one answer: of long runs and of short ones, of which each is another length."""
     answer = dh.simulate_run(**SMALL, **said)
-    kept = sum(share for what, share in shares(answer).items() if what in AT_WORK)
-    assert number(answer, "ettr_fraction") == pytest.approx(kept)
+    assert number(answer, "ettr_fraction") == pytest.approx(shares(answer)["work that is kept"])
     trained_s = number(answer, "trained_tokens") / number(answer, "tokens_per_s")
-    assert number(answer, "ettr_fraction") == pytest.approx(trained_s / number(answer, "elapsed_s"))
+    at_work = trained_s / number(answer, "elapsed_s")
+    if any(name in said for name in SLOWED):
+        assert number(answer, "ettr_fraction") < at_work
+    else:
+        assert number(answer, "ettr_fraction") == pytest.approx(at_work)
 
 
 def test_a_run_that_is_mostly_given_up_is_a_no(given_up: Answer) -> None:

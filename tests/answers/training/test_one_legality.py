@@ -14,7 +14,7 @@ from datahall.answers.ask import ask
 from datahall.answers.reply import answer_of
 from datahall.answers.verbs import VERBS
 from datahall.catalog import Catalog
-from datahall.errors import DatahallError
+from datahall.errors import DatahallError, InfeasibleError
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, SCHEDULES
 from datahall.workload.memory.recompute import RECOMPUTES
 
@@ -59,6 +59,8 @@ def verdict(verb: str, given: dict[str, Any]) -> str:
     """Nothing where a verb answers, else what it refuses and how."""
     try:
         ask(verb, {**given, **BESIDE.get(verb, {})}, catalog=SHELF)
+    except InfeasibleError:  # whether a legal layout fits is another question
+        return ""
     except DatahallError as error:
         return f"{error.field}: {error}".replace(verb, "")
     return ""

@@ -22,7 +22,7 @@ def operations_table(plan: ServingPlan) -> Table:
         columns=(Column("what"), Column("value"), Column("which is")),
         rows=(*_reliability(upkeep), _weights(weights), *(_power(power) if power is not None else ())),
         note=f"failures as often as in {upkeep.preset.title}, the usual restart and building"
-        + ("" if power is not None else f"; what {chip} may draw is not published"),
+        + ("" if power is not None else f"; what {chip} or its network may draw is not published"),
     )
 
 

@@ -27,7 +27,11 @@ def operations_table(plan: TrainingPlan) -> Table:
         rows=(*_reliability(goodput), *_storage(goodput, text), *power),
         note=f"failures as often as in {goodput.preset.title}, the usual restart, storage and building: the commands "
         "below take others; "
-        + ("power while it works" if site is not None else f"what {chip} may draw is not published"),
+        + (
+            "power while it works"
+            if site is not None
+            else f"what {chip} or its network may draw is not published"
+        ),
     )
 
 

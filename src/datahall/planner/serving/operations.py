@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.cluster.host import host_of
 from datahall.cluster.wiring import wiring_of
 from datahall.datapath.sections.weights import weights_need
+from datahall.errors import UnsupportedError
 from datahall.inference.engine.machine import machine_of
 from datahall.inference.engine.replica import exchanging_chips
 from datahall.inference.memory.kv_pool import weight_bytes
@@ -29,13 +30,17 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     if not draws_known_power(replica.chip):
         return plan
     site = scenario.one(Site)
+    try:
+        machines = _machines(best, scenario)
+    except UnsupportedError:  # a network that nobody sells the switches of
+        return plan
     return plan.with_section(
         ServicePower(
             replica=replica,
             load=best.demand.load,
             asked=best.state,
             full=best.full_state,
-            machines=_machines(best, scenario),
+            machines=machines,
             building=building_of(site, catalog),
             grid=catalog.grid(site.grid),
             tokens_per_s=best.demand.rate_per_s * best.demand.load.output,

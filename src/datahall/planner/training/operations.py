@@ -7,6 +7,7 @@ usual where it says nothing; `simulate run` and `show power` answer the same of 
 from __future__ import annotations
 
 from datahall.datapath.sections.text import text_need
+from datahall.errors import UnsupportedError
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.assessment import Assessment
 from datahall.power.chip import draws_known_power
@@ -35,7 +36,7 @@ def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
 
 
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
-    """The plan with what it reads, and what its site draws where that is known of its chip.
+    """The plan with what it reads, and what its site draws where that is known.
 
     Chips that have failed draw nothing, idle ones what idle chips do.
     """
@@ -44,8 +45,11 @@ def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     assert execution is not None
     if not draws_known_power(plan.cluster.chip):
         return plan
-    return plan.with_section(
-        Assessment(
-            run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
-        )
+    site = Assessment(
+        run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
     )
+    try:
+        site.provisioned.value  # noqa: B018  # refuses a network that nobody sells the switches of
+    except UnsupportedError:
+        return plan
+    return plan.with_section(site)

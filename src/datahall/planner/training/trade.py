@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 
 from datahall.planner.training.candidate import Candidate, closed_form
-from datahall.planner.training.fewer import plain
 from datahall.training.layout.search import Search, pareto, search
 from datahall.training.setup import Machine, built
 from datahall.units import HOUR_S
@@ -37,16 +36,14 @@ def chips_against_time(
 ) -> tuple[OnChips, ...]:
     """The same run on fewer and on more chips of the same machine, those left out on which nothing fits or divides.
 
-    Fewest chips first, the chosen candidate among them.  The others are the fastest of plain layouts in any groups of
-    sharers, which in 21 of 21 runs were the fastest of all.
+    Fewest chips first, the chosen candidate among them.
     """
     rows = [chosen]
-    options = msgspec.structs.replace(plain(found.options), shard=found.options.shard)
     for power in DOUBLINGS:
         count = chosen.num_chips * 2**power
         cluster = built(machine, int(count)) if count == int(count) else None
         if cluster is not None:
-            there = search(found.job, cluster, found.framework, options=options, books=found.books)
+            there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
             rows += [closed_form(there, 0)] if there.num_fitting else []
     rows.sort(key=lambda one: one.num_chips)
     times_s = [num_steps * one.closed_step_s for one in rows]

@@ -94,3 +94,6 @@ def _runs(split: tuple[int, ...]) -> str:
         else:
             found.append([layers, 1])
     return " ".join(f"{layers}×{count}" if count > 1 else f"{layers}" for layers, count in found)
+
+
+ON_ONE_CHIP = Layout()  # nothing split
