@@ -93,7 +93,7 @@ CHEAP: dict[str, Sequence[Any]] = {
     "cp": (1, 2),
     "dp": (1, 2),
     "etp": (1,),
-    "shard": (2),
+    "shard": (2,),
     "max_context": ("8k", 16384),
     "token_budget": ("2k", 4096),
     "block_tokens": (16, 32),
