@@ -180,3 +180,9 @@ def test_weights_are_read_through_what_there_is() -> None:
     full = weights_need(Host(link_bytes_per_s=50e9, nvme_bytes=10e9, nvme_bytes_per_s=5e9), 40e9, 4)
     assert (full.load_s, full.on_drives) == (320.0, False)
     assert weights_need(Host(), 40e9, 4).load_s == 320.0
+
+
+def test_a_network_that_nobody_sells_leaves_power_out_and_not_the_plan() -> None:
+    plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, nic="1600Gb/s")
+    assert "site_w" not in plan.results
+    assert "elapsed_s" in plan.results

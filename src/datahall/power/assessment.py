@@ -10,11 +10,12 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
+from datahall.errors import UnsupportedError
 from datahall.power.activity import (
     IDLE,
     checkpoint_activity,
 )
-from datahall.power.chip import chip_power_w
+from datahall.power.chip import chip_power_w, draws_known_power
 from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
 from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
 from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
@@ -55,6 +56,14 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def machines(self) -> Machines:
         return machines_of(self.run.cluster, self.catalog, self.num_chips)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it can be said what it draws: its chip has a published limit, and switches of its network exist."""
+        try:
+            return draws_known_power(self.run.cluster.chip) and self.machines.num_servers > 0
+        except UnsupportedError:
+            return False
 
     @cached_property
     def building(self) -> Building:

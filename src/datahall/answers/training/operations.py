@@ -125,8 +125,8 @@ def _power(site: Assessment, num_tokens: float) -> tuple[Row, ...]:
         (
             "power to be provisioned",
             Quantity(site.provisioned.value, "w"),
-            f"nameplates of {counted(site.machines.num_servers, site.machines.server.form)}, network and storage, "
-            f"PUE {short(site.building.pue.value)}",
+            f"nameplates of {counted(site.machines.num_servers, site.machines.server.form)}"
+            f"{', network' if site.machines.network.value else ''} and storage, PUE {short(site.building.pue.value)}",
         ),
         ("power drawn", Quantity(site.site_w, "w"), f"{fmt(site.chip_site_w, 'w', 3)} for each chip"),
         ("peak", Quantity(trace.peak_w, "w"), "of a step"),

@@ -7,10 +7,8 @@ usual where it says nothing; `simulate run` and `show power` answer the same of 
 from __future__ import annotations
 
 from datahall.datapath.sections.text import text_need
-from datahall.errors import UnsupportedError
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.assessment import Assessment
-from datahall.power.chip import draws_known_power
 from datahall.reliability.job import job_on
 from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
@@ -43,13 +41,7 @@ def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.tokens_per_s))
     execution = plan.chosen.execution
     assert execution is not None
-    if not draws_known_power(plan.cluster.chip):
-        return plan
     site = Assessment(
         run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
     )
-    try:
-        site.provisioned.value  # noqa: B018  # refuses a network that nobody sells the switches of
-    except UnsupportedError:
-        return plan
-    return plan.with_section(site)
+    return plan.with_section(site) if site.is_known else plan
