@@ -7,6 +7,8 @@ leaf or a pod with the groups between its ranks, which do the same at the same t
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,8 @@ from datahall.fabric.collectives.algorithms.torus import torus_times
 from datahall.fabric.collectives.choice import collective_times
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.system import System
+
+REMEMBERED = 4096  # a plan asks for about 500
 
 
 def group_times(
@@ -63,23 +67,31 @@ def machine_times(
 ) -> Floats:
     """Times [s] of one collective among ranks `stride` apart, on switches or on a torus; each distinct size once."""
     sizes, index = np.unique(size_bytes, return_inverse=True)
-    near = system.apart(stride)
-    if system.torus:
-        link = system.torus_link
-        times = torus_times(
-            collective,
-            sizes,
-            system.torus,
-            num_ranks=num_ranks,
-            stride=stride,
-            chip_bytes_per_s=system.scale_up_bytes_per_s,
-            network_bytes_per_s=system.nic_bytes_per_s,
-            link_bytes_per_s=link.bytes_per_s if link else None,
-            hop_s=link.hop_s if link else None,
-            wrapped=link.wrapped if link else None,
-        )
-        times = np.maximum(times, least_s(near, collective, sizes, num_ranks))
-    else:
-        times, _ = collective_times(near, collective, sizes, num_ranks)
-    found: Floats = np.asarray(times)[np.reshape(index, np.shape(size_bytes))]
+    times_s = _times_of_sizes(system, collective, sizes.tobytes(), num_ranks, stride)
+    found: Floats = times_s[np.reshape(index, np.shape(size_bytes))]
     return found
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _times_of_sizes(
+    system: System, collective: Collective, sizes: bytes, num_ranks: int, stride: int
+) -> Floats:
+    """Times [s] for the sizes, an array of float64 by its bytes: parts of a search ask for half of them again."""
+    size_bytes = np.frombuffer(sizes)
+    near = system.apart(stride)
+    if not system.torus:
+        return collective_times(near, collective, size_bytes, num_ranks)[0]
+    link = system.torus_link
+    times_s = torus_times(
+        collective,
+        size_bytes,
+        system.torus,
+        num_ranks=num_ranks,
+        stride=stride,
+        chip_bytes_per_s=system.scale_up_bytes_per_s,
+        network_bytes_per_s=system.nic_bytes_per_s,
+        link_bytes_per_s=link.bytes_per_s if link else None,
+        hop_s=link.hop_s if link else None,
+        wrapped=link.wrapped if link else None,
+    )
+    return np.maximum(times_s, least_s(near, collective, size_bytes, num_ranks))

@@ -155,7 +155,7 @@ def _divides_the_batch(rows: Rows, job: Job, options: Options) -> Mask:
 
 
 def _chunk_counts(rows: Rows, job: Job) -> list[int]:
-    deepest = {ceil(job.model.num_layers / int(pp)) for pp in np.unique(rows["pp"])}
+    deepest = {ceil(job.model.num_layers / int(pp)) for pp in set(rows["pp"].tolist())}
     return sorted({chunks for depth in deepest for chunks in divisors(depth)})
 
 
