@@ -38,7 +38,7 @@ def why_lost(loss: Loss, *, leaves_domain: bool | None = None) -> str:
     if abs(away) < SAME_STEP:
         return "equally fast"
     if away < 0:
-        faster = f"{fmt(-away, 'fraction')} faster"
+        faster = f"{fmt(loss.faster_fraction, 'fraction')} faster"
         if leaves_domain is None:
             return faster
         return (

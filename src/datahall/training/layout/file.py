@@ -349,7 +349,6 @@ def _deepspeed(file: Document) -> LayoutFile:
         if words.whole("sequence_parallel_size", 1) > 1
         else "ring",  # DeepSpeed Ulysses
     )
-    narrow = words.truth("bf16.enabled"), words.truth("fp16.enabled")
     return words.done(
         LayoutFile(
             path=file.path,
@@ -357,11 +356,18 @@ def _deepspeed(file: Document) -> LayoutFile:
             layout=layout,
             global_batch=batch,
             accumulation=steps,
-            precision="bf16" if narrow[0] else "fp16" if narrow[1] else "fp32",
+            precision=_deepspeed_precision(words),
             states_dp=dp > 1,
         ),
         _DEEPSPEED_SAYS,
     )
+
+
+def _deepspeed_precision(words: Words) -> str:
+    """The format that is switched on; one that is switched off leaves fp32, and a file that names none says nothing."""
+    named = [name for name in ("bf16", "fp16") if words.has(name)]
+    enabled = [name for name in named if words.truth(f"{name}.enabled")]
+    return enabled[0] if enabled else "fp32" if named else ""
 
 
 _DEEPSPEED_DEVICES = {"none": "", "cpu": "host", "nvme": "nvme"}

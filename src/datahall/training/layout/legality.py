@@ -321,7 +321,8 @@ def _chips_advice(layout: Layout, model: Model, num_chips: int, global_batch: in
     ]
     if said:
         return f"nearest: {' or '.join(said)}"
-    return f"no change of one degree makes this {counted(num_chips, 'chip')}; plan train lists what does"
+    chips = counted(num_chips, "chip")
+    return f"no change of one degree makes this {chips}; plan train without a layout lists what does"
 
 
 def nearest_legal(

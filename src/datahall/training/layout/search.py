@@ -168,6 +168,11 @@ class Loss(NamedTuple):
     part: str  # of the step, a key of `PARTS`
     more_s: float
 
+    @property
+    def faster_fraction(self) -> float:
+        """How much faster it is, where it is: by so much the other is slower."""
+        return 1.0 / (1.0 + self.slower_fraction) - 1.0
+
 
 class Change(NamedTuple):
     """One choice of a layout changed: which, from what to what, and what comes of it."""

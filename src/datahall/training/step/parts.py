@@ -7,7 +7,7 @@ PARTS = {
     "redone": "of which recomputed",
     "exchange": "tensor, context and expert exchange",
     "uneven": "of both waiting for the busiest experts",
-    "tensor": "tensor-parallel exchange",
+    "tensor": "tensor and context exchange",
     "expert": "expert exchange",
     "gather": "gathering sharded weights",
     "beside": "what runs beside the kernels",
