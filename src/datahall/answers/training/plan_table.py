@@ -150,7 +150,7 @@ def chips_table(plan: TrainingPlan) -> Table:
             for one in plan.chips_front
         ),
         marked=next(place for place, one in enumerate(plan.chips_front) if one.chosen),
-        note="in closed form; the same global batch on each",
+        note="in closed form, of layouts as fast as can be told the simplest; the same global batch on each",
     )
 
 

@@ -16,7 +16,14 @@ from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
 from datahall.fabric.collectives.crossing import narrowest
 from datahall.planner.plan import Objective
-from datahall.planner.training.candidate import Candidate, closed_form, front_of
+from datahall.planner.training.candidate import (
+    NUM_SIMULATED,
+    Candidate,
+    closed_form,
+    front_of,
+    leaves_domain,
+    simplest,
+)
 from datahall.planner.training.fewer import faster_on, promised_s
 from datahall.planner.training.nearest import nearest_batch, nearest_chips
 from datahall.planner.training.plan import Lost, TrainingPlan
@@ -32,14 +39,9 @@ from datahall.training.setup import Machine
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
 
-NUM_SIMULATED = 3  # at least
 MOST_SIMULATED = 24
 MOST_COUNTS = 2  # numbers of chips below the one asked for whose layouts are searched whole
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
-# Two layouts of one run that are predicted within a tenth of each other: by so much half of the measured pairs fall
-# from what is predicted of them (954 pairs of the ledger); nearer ones cannot be told apart.
-TOLD_APART = 0.035
-AMPLE_FREE = 0.2  # of a chip's memory: more of it makes no layout safer
 STEP_TIME = Objective("step time", "s")
 
 
@@ -140,21 +142,8 @@ class Simulated(NamedTuple):
         return self.runs[self.simplest(within_s)].step_s
 
     def simplest(self, within_s: float) -> int:
-        """Of layouts as fast as can be told: tensor parallelism inside a domain, then free memory while it is scarce.
-
-        Where some of them take no more than `within_s` for a step, one of those.
-        """
-        near = [
-            place for place, run in self.runs.items() if run.step_s <= (1.0 + TOLD_APART) * self.fastest_s
-        ]
-        in_time = [place for place in near if self.runs[place].step_s <= within_s]
-        memory = self.found.memory
-
-        def complexity(place: int) -> tuple[bool, float, float]:
-            free = float(memory.headroom_bytes[self.found.order[place]]) / memory.limit_bytes
-            return _leaves_domain(self.found, place), -min(free, AMPLE_FREE), self.runs[place].step_s
-
-        return min(in_time or near, key=complexity)
+        """The layout that is chosen, by its place."""
+        return simplest(self.found, {place: run.step_s for place, run in self.runs.items()}, within_s)
 
 
 def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) -> TrainingPlan:
@@ -170,7 +159,7 @@ def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) ->
             Lost(
                 closed_form(found, place, runs.get(place)),
                 loss=_loss(found, place, runs, first),
-                leaves_domain=_leaves_domain(found, place) and not _leaves_domain(found, first),
+                leaves_domain=leaves_domain(found, place) and not leaves_domain(found, first),
             )
             for place in others[: NUM_SHOWN - 1]
         ),
@@ -179,11 +168,6 @@ def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) ->
         num_simulated=len(runs),
         fastest_s=simulated.fastest_s,
     )
-
-
-def _leaves_domain(found: Search, place: int) -> bool:
-    """Whether tensor parallelism crosses from one scale-up domain into another."""
-    return bool(found.space.tp[found.order[place]] > max(1, found.cluster.num_domain))
 
 
 def simulated(found: Search, at_least: int = NUM_SIMULATED) -> Simulated:

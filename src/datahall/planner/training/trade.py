@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from datahall.planner.training.candidate import Candidate, closed_form
+from datahall.planner.training.candidate import NUM_SIMULATED, Candidate, closed_form, simplest
 from datahall.training.layout.search import Search, pareto, search
 from datahall.training.setup import Machine, built
 from datahall.units import HOUR_S
@@ -44,7 +44,11 @@ def chips_against_time(
         cluster = built(machine, int(count)) if count == int(count) else None
         if cluster is not None:
             there = search(found.job, cluster, found.framework, options=found.options, books=found.books)
-            rows += [closed_form(there, 0)] if there.num_fitting else []
+            if there.num_fitting:
+                steps_s = {
+                    place: float(there.step_s[there.order[place]]) for place in there.best(NUM_SIMULATED)
+                }
+                rows.append(closed_form(there, simplest(there, steps_s)))
     rows.sort(key=lambda one: one.num_chips)
     times_s = [num_steps * one.closed_step_s for one in rows]
     kept = set(pareto(np.array([float(one.num_chips) for one in rows]), np.array(times_s)).tolist())
