@@ -73,6 +73,16 @@ def plan_serve(
     domain: str | int | None = None,
     nic: str | float | None = None,
     oversubscription: str | None = None,
+    failures_like: str = "",
+    failure_rate: str | float | None = None,
+    spares_enough: str | float = "99%",
+    detect: str | float = "3min",
+    reschedule: str | float = "2min",
+    warm_up: str | float = "5min",
+    restart: str | float | None = None,
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    grid: str = "usa",
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -179,6 +189,26 @@ def plan_serve(
         Network of a chip, one way (default: its usual one).
     oversubscription : str | None
         Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    failures_like : str
+        Whose failure rates and causes (default: of the chip or its family, else llama-3).
+    failure_rate : str | float | None
+        Failures of a node per day, all causes together (default: as published).
+    spares_enough : str | float
+        Share of the time that spares must suffice. (default 99%)
+    detect : str | float
+        Until a failure is noticed. (default 3min)
+    reschedule : str | float
+        Until the job stands on healthy nodes again. (default 2min)
+    warm_up : str | float
+        From a loaded checkpoint to the first new step. (default 5min)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
@@ -211,6 +241,18 @@ def plan_train(
     oversubscription: str | None = None,
     layout: str = "",
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
+    failures_like: str = "",
+    failure_rate: str | float | None = None,
+    spares_enough: str | float = "99%",
+    detect: str | float = "3min",
+    reschedule: str | float = "2min",
+    warm_up: str | float = "5min",
+    restart: str | float | None = None,
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    grid: str = "usa",
+    storage: str | float | None = None,
+    tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
@@ -258,6 +300,30 @@ def plan_train(
         JSON; what it says of sequence, batch and format holds.
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.
+    failures_like : str
+        Whose failure rates and causes (default: of the chip or its family, else llama-3).
+    failure_rate : str | float | None
+        Failures of a node per day, all causes together (default: as published).
+    spares_enough : str | float
+        Share of the time that spares must suffice. (default 99%)
+    detect : str | float
+        Until a failure is noticed. (default 3min)
+    reschedule : str | float
+        Until the job stands on healthy nodes again. (default 2min)
+    warm_up : str | float
+        From a loaded checkpoint to the first new step. (default 5min)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
+    storage : str | float | None
+        Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
+    tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
+        Where copies are kept: device, host, peer, local, remote (default: remote).
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog

@@ -13,7 +13,7 @@ from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.confirm import LEAST_SIMULATED, confirm
 from datahall.planner.serving.demand import demand_of
 from datahall.planner.serving.groups import groups
-from datahall.planner.serving.plan import plan_serving
+from datahall.planner.serving.question import plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.deployment import Deployment

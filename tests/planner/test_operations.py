@@ -7,17 +7,24 @@ import shlex
 from math import isfinite
 from typing import Any
 
+import msgspec
 import pytest
 from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cli.main import run as command
 from datahall.cluster.host import Host
 from datahall.datapath.sections.weights import weights_need
+from datahall.planner.serving.question import plan_serving
+from datahall.power.sections.service import ServicePower
+from datahall.power.site import lone_machines
 from datahall.reliability.process import Cause, FailureProcess
 from datahall.reliability.sections.upkeep import Upkeep
+from datahall.scenario.read import read_names
+from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import DAY_S
 
 CATALOG = Catalog(user=False)
@@ -148,6 +155,73 @@ def test_the_figures_of_a_service_hang_together(served: Answer) -> None:
     assert number(served, "back_s") == pytest.approx(180 + 120 + 300 + number(served, "load_s"))
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"users": 1000, "turns": 5, "think": "10s", "chips": ["h100-sxm"]},
+        {"users": 500, "turns": 6, "think": "5s", "chips": ["l40s"], "model": "llama-3.1-8b"},
+        {"rate": 20, "turns": 8, "isl": 2000, "osl": 200, "chips": ["h100-sxm"]},
+        {"rate": 20, "draft": "ngram", "acceptance": "80%", "chips": ["h100-sxm"]},
+    ],
+)
+def test_a_token_takes_the_power_of_the_site_over_the_tokens_that_the_plan_yields(
+    how: dict[str, Any],
+) -> None:
+    plan = dh.plan_serve(**{"model": "llama-3.1-70b", **how})
+    tokens_per_s = number(plan, "requests_per_s") * number(plan, "output_tokens")
+    assert number(plan, "token_j") == pytest.approx(number(plan, "site_w") / tokens_per_s, rel=1e-6)
+
+
+def test_what_a_prefix_cache_has_is_not_computed_again_and_draws_nothing() -> None:
+    """Eight turns: most of each prompt is there already, and the same chips with a cache that holds none draw more."""
+    asked = {"model": "llama-3.1-70b", "rate": 20, "turns": 8, "isl": 2000, "osl": 200, "chips": ["h100-sxm"]}
+    scenario = read_names(form_of("plan serve"), asked, CATALOG, bare=True)
+    plan = plan_serving(scenario)
+    power = plan.part(ServicePower)
+    held = plan.chosen.held
+    assert held.load.cached > 0.5 * held.load.prompt
+    cold = msgspec.structs.replace(held, load=msgspec.structs.replace(held.load, cached=0.0))
+    assert power.drawn.value < 0.95 * msgspec.structs.replace(power, held=cold).drawn.value
+
+
+def test_the_peak_of_a_service_is_never_below_what_it_draws() -> None:
+    """Whatever it draws at more load: here with less of it than is asked."""
+    plan = plan_serving(read_names(form_of("plan serve"), dict(SERVED), CATALOG, bare=True))
+    power = plan.part(ServicePower)
+    assert power.chip_w * plan.chosen.num_chips == pytest.approx(power.drawn.value)
+    less = msgspec.structs.replace(power, full_rate_per_s=0.1 * power.rate_per_s)
+    assert less.peak.value == power.drawn.value > 0.0
+
+
+def test_replicas_that_stretch_over_a_network_draw_what_it_draws() -> None:
+    """A replica of DeepSeek-V3 is two servers of H100; one of an 8B model leaves none, on whatever network."""
+    wide = plan_serving(read_names(form_of("plan serve"), {
+        "model": "deepseek-v3", "chips": ["h100-sxm"], "on": "fat-tree", "users": 500,
+    }, CATALOG, bare=True))  # fmt: skip
+    assert wide.chosen.replica.num_chips > 8
+    power = wide.part(ServicePower)
+    assert power.machines.network.value > 0.0
+    alone = msgspec.structs.replace(
+        power, machines=lone_machines(wide.chosen.replica.chip, CATALOG, wide.chosen.num_chips)
+    )
+    assert power.drawn.value > 1.02 * alone.drawn.value
+    assert power.provisioned.value > 1.02 * alone.provisioned.value
+    narrow = plan_serving(read_names(form_of("plan serve"), {
+        "model": "llama-3.1-8b", "chips": ["h100-sxm"], "rate": 50,
+    }, CATALOG, bare=True))  # fmt: skip
+    assert narrow.part(ServicePower).machines.network.value == 0.0
+
+
+def test_idle_chips_draw_what_idle_chips_do_and_are_said() -> None:
+    """Of 130 chips 128 work: two more, which draw less than two that work, and a server more of which six are empty."""
+    asked = {"model": "llama-3.1-8b", "tokens": "1T", "chip": "h100-sxm"}
+    some, all_work = dh.plan_train(**asked, chips=130), dh.plan_train(**asked, chips=128)
+    assert number(some, "num_idle_chips") == 2
+    more_w = number(some, "site_w") - number(all_work, "site_w")
+    assert 0.0 < more_w < 9 * number(all_work, "site_w") / 128
+    assert any("2 idle ones among them" in str(row) for one in some.tables for row in one.rows)
+
+
 def test_less_load_draws_less(served: Answer) -> None:
     less = dh.plan_serve(**{**SERVED, "users": 1000})
     for name in ("site_w", "provisioned_w", "peak_w", "day_j"):
@@ -163,7 +237,7 @@ def test_replicas_that_are_down_by_hand() -> None:
     process = FailureProcess(preset="llama-3", causes=(cause,), num_nodes=100, num_node_chips=8)
     upkeep = Upkeep(
         process=process, preset=CATALOG.failure_preset("llama-3"), num_replicas=200, num_lost=2,
-        back_s=0.5 * DAY_S, enough_fraction=0.95,
+        back_s=0.5 * DAY_S, rates=FailureRates(enough_fraction=0.95),
     )  # fmt: skip
     assert upkeep.mttf_s == pytest.approx(0.5 * DAY_S)
     assert upkeep.lost_fraction == pytest.approx(2 / 200)
@@ -186,3 +260,40 @@ def test_a_network_that_nobody_sells_leaves_power_out_and_not_the_plan() -> None
     plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, nic="1600Gb/s")
     assert "site_w" not in plan.results
     assert "elapsed_s" in plan.results
+
+
+PLANS = {
+    "train": (dh.plan_train, {"model": "llama-3.1-8b", "tokens": "1T", "chips": 256}),
+    "serve": (dh.plan_serve, {"model": "llama-3.1-8b", "rate": 50, "chips": ["h100-sxm"]}),
+}
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_plans_take_other_failures_restarts_and_sites(kind: str) -> None:
+    """Half the rate is twice the time between failures; carbon follows the grid, and power the PUE."""
+    plan, asked = PLANS[kind]
+    usual = plan(**asked)
+    often, half = (plan(**asked, failure_rate=rate) for rate in ("0.02/node-day", "0.01/node-day"))
+    assert number(half, "mttf_s") == pytest.approx(2 * number(often, "mttf_s"))
+    carbon = "run_kg" if kind == "train" else "day_kg"
+    north = plan(**asked, grid="sweden")
+    assert number(north, "site_w") == number(usual, "site_w")
+    assert 0.0 < number(north, carbon) < 0.3 * number(usual, carbon)
+    one, two = (plan(**asked, pue=pue) for pue in (1.1, 1.65))
+    assert number(two, "site_w") == pytest.approx(1.5 * number(one, "site_w"), rel=1e-3)
+    slow = plan(**asked, restart="2h")
+    restart = "restart_s" if kind == "train" else "back_s"
+    assert number(slow, restart) == 7200.0
+    assert {"detect_s", "facility", "grid"} <= set(usual.inputs) | set(usual.defaults)
+
+
+def test_notes_say_whose_failures_and_how_often() -> None:
+    def note(**more: Any) -> str:
+        plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, **more)
+        return next(one.note for one in plan.tables if one.title == "over the whole run")
+
+    assert "failures as often as in Llama 3" in note()
+    assert "failures as often as in Meta RSC-1" in note(failures_like="rsc-1")
+    assert "failures of the kinds in Llama 3 405B pre-training, 0.02/node-day" in note(
+        failure_rate="0.02/node-day"
+    )

@@ -13,7 +13,8 @@ from datahall.errors import ScenarioError
 from datahall.inference.engine.replica import replica_system
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.figure import chips_figure, latency_figures
-from datahall.planner.serving.plan import ServingPlan, plan_serving
+from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.question import plan_serving
 from datahall.planner.serving.refusal import Refused
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names

@@ -19,7 +19,7 @@ from datahall.planner.serving import groups as grouping
 from datahall.planner.serving import plan as planning
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand, demand_of
-from datahall.planner.serving.plan import plan_serving
+from datahall.planner.serving.question import plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.requests import requests_of

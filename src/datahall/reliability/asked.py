@@ -49,7 +49,7 @@ def process_asked(
         catalog,
         num_nodes,
         Nodes(num_chips=node, num_in_rack=home.num_hosts if home.form == "rack" else 1, age_s=asked.age_s),
-        rate_per_node_day=asked.rate_per_node_day,
+        rate_per_node_day=asked.failure_rate_per_node_day,
         job_rate_per_day=asked.job_rate_per_day,
         shocks=[shock(asked.shock_rate_per_day, shared, catalog)] if asked.shock_rate_per_day else [],
     )

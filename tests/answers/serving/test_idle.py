@@ -44,6 +44,9 @@ TWO_REGIONS = {
 REPLAYED = {"rate": None, "requests": None, "isl": None, "osl": None, "trace": TRACE, "hash_block": 256}
 ADAPTERS, SCALED = {"adapters": 16, "resident_adapters": 8}, {"autoscale": "1..3"}
 VALUES: dict[str, tuple[Any, Said]] = {
+    "failures_like": ("rsc-1", {}), "failure_rate": ("0.1/node-day", {}), "spares_enough": ("99.99 %", {}),
+    "detect": ("1h", {}), "reschedule": ("1h", {}), "warm_up": ("1h", {}), "restart": ("3h", {}),
+    "facility": ("survey-average", {}), "pue": (1.5, {}), "grid": ("sweden", {}),
     "seed": (7, {}), "chip": ("h200-sxm", {}), "tp": (2, {}), "pp": (2, {}), "dp": (2, {}), "ep": (2, EXPERTS | {"tp": 2}),
     "replicas": (2, {}), "disaggregated": ("prefill=1,decode=1", {}), "precision": ("fp8", {}), "engine": ("sglang", {}),
     "draft": ("mtp", {"model": "deepseek-v3", "chip": "h200-sxm", "chips": ["h200-sxm"], "tp": 8, "precision": "fp8"}),

@@ -35,6 +35,9 @@ VALUES: dict[str, Any] = {
     "modules": "layernorm", "context_exchange": "all-to-all", "split": "15 17", "offload": "optimizer",
     "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
     "deadline": "100d", "memory_margin": "60 %",
+    "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "spares_enough": "99.99 %", "detect": "1h",
+    "reschedule": "1h", "warm_up": "1h", "restart": "3h", "facility": "survey-average", "pue": 1.5, "grid": "sweden",
+    "storage": "1 MB/s", "tier": "peer,remote",
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s", "oversubscription": "31:1",
 }  # fmt: skip
 ELSEWHERE = {

@@ -6,6 +6,7 @@ from math import inf, isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
+from datahall.answers.reliability.sections import rates_in_words
 from datahall.answers.reliability.tolerance import tolerance_tables
 from datahall.answers.run.idle import idle_in_run
 from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
@@ -71,7 +72,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
         notes=(
-            *_notes(story, preset.title),
+            *_notes(story, rates_in_words(preset, scenario.one(FailureRates))),
             *slow_storage_notes(scenario, run),
             *host_link_notes(run),
             *idle_in_run(scenario, story.run),
@@ -191,11 +192,11 @@ def _results(story: Story) -> dict[str, Cell]:
     return found
 
 
-def _notes(story: Story, preset: str) -> tuple[str, ...]:
+def _notes(story: Story, rates: str) -> tuple[str, ...]:
     run = story.run
     low, high = run.job.band
     lines = [
-        f"failure rates and causes of {preset}: one every {fmt(run.mttf_s, 's', 3)}",
+        f"{rates}: one every {fmt(run.mttf_s, 's', 3)}",
         f"checkpoints: {tiers_in_words(run.plan)}",
         f"a step takes {fmt(run.step_s, 's', 3)} ({run.job.layout.words}), {fmt(low, 'fraction', 2)} to "
         f"{fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales the tokens, not the effective "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
+from datahall.answers.power.idle import idle_site
+from datahall.answers.sections import section_results, section_table
 from datahall.answers.serving.idle import cut_share, idle_in_plan
-from datahall.answers.serving.operations import operations_results, operations_table
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
@@ -34,8 +35,9 @@ from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.figure import chips_figure
-from datahall.planner.serving.operations import with_operations
-from datahall.planner.serving.plan import ServingPlan, plan_serving, question_of
+from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.question import plan_serving, question_of
+from datahall.reliability.sections.upkeep import Upkeep
 from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
@@ -49,7 +51,7 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
-    plan = with_operations(plan_serving(scenario), scenario)
+    plan = plan_serving(scenario)
     best, traffic = plan.chosen, plan.demand.traffic
     figure = chips_figure(best)
     return Answer(
@@ -57,24 +59,26 @@ def plan_serve(scenario: Scenario) -> Answer:
         inputs={
             "model": best.replica.model.name,
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
+            "like": plan.part(Upkeep).preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
         headline=_headline(best) + _cut(best.demand),
         binding=_binding(best),
         verdict="yes" if best.keeps else "no",
-        results={**_results(best, figure), **operations_results(plan)},
+        results={**_results(best, figure), **section_results(plan)},
         tables=(
             chip_table(plan),
             replica_table(plan),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
-            operations_table(plan),
+            section_table(plan, "in operation"),
         ),
         figure=figure,
         charts=(load_chart(plan),),
         notes=(
             *_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
+            *idle_site(scenario, plan),
             *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
             *implied(scenario),
             *on_switches([best.replica]),

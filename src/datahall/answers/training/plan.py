@@ -5,9 +5,11 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
+from datahall.answers.power.idle import idle_site
+from datahall.answers.reliability.sections import with_interruptions
+from datahall.answers.sections import section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
-from datahall.answers.training.operations import operations_results, operations_table, with_interruptions
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -25,7 +27,8 @@ from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
-from datahall.power.assessment import Assessment
+from datahall.power.sections.run import RunPower
+from datahall.reliability.sections.goodput import Goodput
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -47,6 +50,7 @@ def plan_train(scenario: Scenario) -> Answer:
             **used_by_job(plan.job, plan.search.framework, precision),
             **used_by_machine(scenario, plan.cluster),
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
+            "like": plan.part(Goodput).preset.name,
         },
         headline=_headline(scenario, plan),
         binding=_binding(plan),
@@ -58,7 +62,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *((machine_table(plan),) if plan.machines else ()),
             memory_table(plan),
             *((chips_table(plan),) if plan.chips_front else ()),
-            operations_table(plan),
+            section_table(plan, "over the whole run"),
         ),
         figure=run_figure(plan),
         charts=(_chart(plan), *sensitivity_charts(plan)),
@@ -66,6 +70,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *_notes(plan),
             *slice_notes(plan.cluster),
             *idle_offload(scenario, plan),
+            *idle_site(scenario, plan),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
             ),
@@ -86,7 +91,8 @@ def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
     tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
     what = f"{tokens} through {model.title or model.name}"
     took = (
-        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, {with_interruptions(plan)}, "
+        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, "
+        f"{with_interruptions(plan.part(Goodput))}, "
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
     )
     if plan.deadline_s is None:
@@ -158,7 +164,7 @@ def _binding(plan: TrainingPlan) -> str:
     checked = beside_simulation(plan.chosen.execution, plan.chosen.difference_fraction)
     second = f", {rest[0].label} {fmt(rest[0].share_fraction, 'fraction')}" if rest else ""
     return (
-        f"{first.label.capitalize()} take {fmt(first.share_fraction, 'fraction')} of the step of "
+        f"{first.label.capitalize()}: {fmt(first.share_fraction, 'fraction')} of the step of "
         f"{fmt(plan.step_s, 's')}{second}. The closed form, which ranked all layouts, says "
         f"{fmt(plan.closed_step_s, 's')}, {checked}.{_narrow(plan)}"
     )
@@ -203,7 +209,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
             if plan.full_bisection is not None
             else {}
         ),
-        **operations_results(plan),
+        **section_results(plan),
         **_present_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
@@ -217,6 +223,7 @@ def _present_results(plan: TrainingPlan) -> dict[str, Cell]:
     return {
         "present_layout": has.execution.layout.words,
         "present_step_s": has.execution.step_s,
+        "present_duration_s": has.duration_s,
         "present_fits": has.memory.fits,
         "present_headroom_bytes": has.memory.headroom_bytes,
         "present_slower_fraction": has.loss.slower_fraction if has.memory.fits else None,
@@ -321,7 +328,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         follow(scenario, "simulate train", laid_out, tables=failed),
         follow(scenario, "simulate run", {**laid_out, "deadline": None}, tables=failed),
     ]
-    if plan.section(Assessment) is not None:
+    if plan.section(RunPower) is not None:
         said = {**laid_out, "global_batch": plan.job.global_batch}
         commands.append(follow(scenario, "show power", said, tables=failed))
     if plan.twice_the_chips is not None:

@@ -9,6 +9,12 @@ from datahall.scenario.takes import Takes
 JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin")
 MARGIN = ("memory_margin", "Share of a chip's memory that the layout leaves free, where it is looked for.")
 CHIPS = ("chips", "How many chips the job runs on (default: all of a fabric that was built).")
+# what every plan takes of its failures, of how it comes back from them, and of its site
+OPERATED = (
+    Takes("failures", only=("failures_like", "failure_rate", "spares_enough")),
+    Takes("recovery", only=("detect", "reschedule", "warm_up", "restart")),
+    Takes("site", only=("facility", "pue", "grid")),
+)
 
 VERBS = (
     Verb(

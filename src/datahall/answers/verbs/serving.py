@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.answers.verbs.run import OPERATED
 from datahall.scenario.takes import Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
@@ -36,6 +37,7 @@ VERBS = (
             ),
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
+            *OPERATED,
         ),
         arguments=("model",),
         required=("model",),

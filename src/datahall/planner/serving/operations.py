@@ -12,7 +12,8 @@ from datahall.inference.memory.kv_pool import weight_bytes
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.plan import ServingPlan
 from datahall.power.chip import draws_known_power
-from datahall.power.service import ServicePower
+from datahall.power.sections.service import ServicePower
+from datahall.power.sections.unknown import UnknownPower
 from datahall.power.site import Machines, building_of, lone_machines, machines_of
 from datahall.reliability.sections.upkeep import upkeep_of
 from datahall.scenario.scenario import Scenario
@@ -20,7 +21,7 @@ from datahall.scenario.sections.operations.site import Site
 
 
 def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
-    """The plan with its failures, its weights and, where that is known of its chip, its power."""
+    """The plan with its failures, its weights and its power, or that nobody knows it."""
     best = plan.chosen
     replica, catalog = best.replica, scenario.catalog
     host = host_of(replica.chip, catalog.servers())
@@ -28,22 +29,21 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
     plan = plan.with_section(upkeep).with_section(weights)
     if not draws_known_power(replica.chip):
-        return plan
+        return plan.with_section(UnknownPower(replica.chip))
     site = scenario.one(Site)
     try:
         machines = _machines(best, scenario)
     except UnsupportedError:  # a network that nobody sells the switches of
-        return plan
+        return plan.with_section(UnknownPower(replica.chip))
     return plan.with_section(
         ServicePower(
-            replica=replica,
-            load=best.demand.load,
-            asked=best.state,
-            full=best.full_state,
+            held=best.held,
+            num_replicas=best.num_replicas,
+            rate_per_s=best.offered_per_s,
+            full_rate_per_s=best.full_rate_per_s,
             machines=machines,
             building=building_of(site, catalog),
             grid=catalog.grid(site.grid),
-            tokens_per_s=best.demand.rate_per_s * best.demand.load.output,
         )
     )
 

@@ -1,39 +1,11 @@
-"""Plan a service: on each kind of chip the least hardware that keeps the latency limits at the load asked.
-
-replicas = ⌈offered / (held · (1 − headroom))⌉ + those that simulation asks for
-chips    = replicas · chips of a replica
-"""
+"""The plan of a service: on each kind of chip the least hardware that keeps the latency limits at the load asked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import msgspec
-
-from datahall.catalog import Catalog
-from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.model import Model
-from datahall.cluster.wiring import Wiring, wiring_of
-from datahall.errors import DatahallError, InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.fabric.design.chips import usual_chip
-from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
-from datahall.inference.engine.machine import placed
-from datahall.inference.engine.replica import Replica
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
-from datahall.planner.serving.confirm import confirmed
-from datahall.planner.serving.demand import Demand, demand_of
-from datahall.planner.serving.early import candidate_chips
-from datahall.planner.serving.figure import latency_figures
-from datahall.planner.serving.groups import groups, on_its_fabric
-from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
-from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.candidates import Candidates
-from datahall.scenario.sections.deployment import Deployment
-from datahall.workload.sharding import Sharding
+from datahall.planner.serving.demand import Demand
 
-CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows
 FEWEST_CHIPS = Objective("chips", "count")
 
 
@@ -59,115 +31,3 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def candidates(self) -> tuple[Candidate, ...]:
         """The best of each chip, and those that lost to them."""
         return (*self.best, *(lost.candidate for lost in self.alternatives))
-
-
-class Question(NamedTuple):
-    """What is to be served, and the groups that are worth a look or say why they are not."""
-
-    model: Model
-    demand: Demand
-    headroom_fraction: float
-    chips: list[Chip]
-    looked: list[tuple[Deployment, Replica] | Refused]  # a group with what it is part of
-
-
-def question_of(scenario: Scenario) -> Question:
-    """What a scenario asks for, made and checked before anything is weighed."""
-    model = scenario.model()
-    deployment = scenario.one(Deployment)
-    demand, wiring = demand_of(scenario, model), wiring_of(scenario)
-    asked, chips = scenario.one(Candidates), candidate_chips(scenario)
-    if deployment.tp:
-        Sharding(tp=float(deployment.tp)).check(model)
-    looked: list[tuple[Deployment, Replica] | Refused] = []
-    fitting = usual_chip(wiring.design, scenario.catalog)
-    unjoined: ScenarioError | None = None
-    for part, precision in ((chip, name) for chip in chips for name in asked.precision):
-        there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
-        try:
-            looked += [(there, group) for group in groups(there, model, scenario.catalog, wiring)]
-        except ScenarioError as error:
-            if error.field != "chip":  # other than a chip that the fabric does not join
-                raise
-            looked.append(unwired(part, precision, error, fitting))
-            unjoined = unjoined or error
-    if unjoined is not None and all(isinstance(one, Refused) for one in looked):
-        unjoined.field, unjoined.hint = "chips", option("chips", fitting.name)
-        raise unjoined
-    return Question(model, demand, asked.headroom_fraction, chips, looked)
-
-
-def plan_serving(scenario: Scenario) -> ServingPlan:
-    """The least hardware of each kind, chosen in closed form and confirmed by simulation."""
-    question = question_of(scenario)
-    candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario))
-    best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
-    placed(
-        best[0].replica, best[0].num_replicas, wiring_of(scenario), scenario.catalog
-    )  # refuses parts it has not
-    return ServingPlan(
-        objective=FEWEST_CHIPS,
-        chosen=best[0],
-        alternatives=lost_to(best, candidates),
-        refusals=refused,
-        best=best,
-        num_candidates=len(candidates),
-    )
-
-
-def weighed(
-    question: Question, catalog: Catalog, wiring: Wiring
-) -> tuple[list[Candidate], tuple[Refused, ...]]:
-    """The groups that keep the limits in closed form, fewest chips first and then the faster, and those that do not."""
-    candidates, refused = [], []
-    failure: DatahallError | None = None
-    for group in question.looked:
-        if isinstance(group, Refused):
-            refused.append(group)
-            continue
-        there, replica = group
-        try:
-            most, count = on_its_fabric(replica, question.demand, question.headroom_fraction, catalog, wiring)
-        except (InfeasibleError, UnsupportedError, ScenarioError) as error:
-            failure = failure or (error if error.field == "failure" else None)
-            refused.append(refusal_of(replica, there.precision, error))
-            continue
-        candidates.append(
-            Candidate(
-                held=most,
-                precision=there.precision,
-                num_replicas=count,
-                demand=question.demand,
-                headroom_fraction=question.headroom_fraction,
-            )
-        )
-    if not candidates:
-        raise failure or nothing_serves(question.model, question.chips, refused)
-    candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
-    return candidates, tuple(refused)
-
-
-def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Lost, ...]:
-    """The candidates that are not the best of their chip, with how far they are from it."""
-    least = {candidate.replica.chip.name: candidate for candidate in best}
-    kept = {candidate.key for candidate in best}
-    return tuple(
-        Lost(candidate, num_more=candidate.num_chips - least[candidate.replica.chip.name].num_chips)
-        for candidate in candidates
-        if candidate.key not in kept
-    )
-
-
-def proposed(candidate: Candidate) -> Proposal:
-    """A candidate that was simulated, with what bounds its step, its latencies, and what more load would do to them."""
-    assert candidate.run is not None
-    most = candidate.held
-    step = mean_step(candidate.replica, most.load, most.state)
-    there = mean_step(candidate.replica, most.load, candidate.held_state) if candidate.num_added else step
-    return Proposal(
-        **{name: getattr(candidate, name) for name in candidate.__struct_fields__},
-        step=step.figure,
-        resource_shares=resource_shares(there),
-        load_curve=tuple(most.chip_curve(CURVE_ENDS * candidate.demand.promise.tpot_s)),
-        latencies=latency_figures(candidate),
-    )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datahall.datapath.sections.text import text_need
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.assessment import Assessment
+from datahall.power.sections.run import RunPower
+from datahall.power.sections.unknown import UnknownPower
 from datahall.reliability.job import job_on
 from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
@@ -44,4 +46,6 @@ def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     site = Assessment(
         run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
     )
-    return plan.with_section(site) if site.is_known else plan
+    if not site.is_known:
+        return plan.with_section(UnknownPower(plan.cluster.chip))
+    return plan.with_section(RunPower(site=site, num_tokens=plan.num_tokens))

@@ -55,7 +55,7 @@ def rates_of(made: Design, asked: FailureRates, catalog: Catalog) -> Rates:
         process=process_asked(asked, chip, catalog, made.counts.num_hosts, server=server),
         preset=preset_of(asked, chip, catalog),
         catalog=catalog,
-        stated=asked.rate_per_node_day is not None,
+        stated=asked.failure_rate_per_node_day is not None,
     )
 
 

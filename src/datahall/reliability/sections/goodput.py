@@ -27,7 +27,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     preset: FailurePreset  # whose failure rates
     work_s: float  # of all steps
     storage: StorageNeed
-    enough_fraction: float  # of the time that spares must suffice
+    rates: FailureRates  # as they were asked for
 
     @cached_property
     def ettr(self) -> float:
@@ -51,7 +51,7 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def spares(self) -> Spares:
         """Nodes to hold ready."""
-        return spares_for(self.run.process, self.enough_fraction, self.elapsed_s)
+        return spares_for(self.run.process, self.rates.enough_fraction, self.elapsed_s)
 
 
 def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:
@@ -62,5 +62,5 @@ def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:
         preset=preset_of(asked, run.job.cluster.chip, scenario.catalog),
         work_s=work_s,
         storage=storage_need(run, scenario),
-        enough_fraction=asked.enough_fraction,
+        rates=asked,
     )

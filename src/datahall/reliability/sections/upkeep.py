@@ -30,7 +30,7 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     num_replicas: int
     num_lost: int  # replicas that a failed node takes down
     back_s: float  # from a failure until they serve again
-    enough_fraction: float  # of the time that spares must suffice
+    rates: FailureRates  # as they were asked for
 
     @property
     def mttf_s(self) -> float:
@@ -54,12 +54,12 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def more_replicas(self) -> Spares:
         """Replicas beside those that are needed, so that as many as those serve."""
-        return enough({self.num_lost: self._restarts}, self.enough_fraction)
+        return enough({self.num_lost: self._restarts}, self.rates.enough_fraction)
 
     @cached_property
     def spares(self) -> Spares:
         """Nodes to hold ready for those in repair."""
-        return spares_for(self.process, self.enough_fraction)
+        return spares_for(self.process, self.rates.enough_fraction)
 
 
 def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: int, load_s: float) -> Upkeep:
@@ -73,5 +73,5 @@ def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: 
         num_replicas=num_replicas,
         num_lost=min(num_replicas, max(1, process.num_node_chips // replica_chips)),
         back_s=parts_s if back.restart_s is None else back.restart_s,
-        enough_fraction=rates.enough_fraction,
+        rates=rates,
     )

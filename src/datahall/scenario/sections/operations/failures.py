@@ -21,7 +21,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
             metavar="PRESET",
         ),
     ] = ""
-    rate_per_node_day: Annotated[
+    failure_rate_per_node_day: Annotated[
         float | None,
         Quantity(
             "Failures of a node per day, all causes together (default: as published).",

@@ -8,8 +8,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.site.grid import Grid
-from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.engine.replica import Replica
+from datahall.inference.closed_form.capacity import Held
 from datahall.power.activity import IDLE
 from datahall.power.carbon import carbon_kg
 from datahall.power.chip import chip_power
@@ -21,14 +20,18 @@ from datahall.units import DAY_S
 class ServicePower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Replicas of one kind on their machines, in a building."""
 
-    replica: Replica
-    load: Load
-    asked: State  # of a rank, at the load asked
-    full: State  # with the headroom used up
+    held: Held  # what one replica can do
+    num_replicas: int
+    rate_per_s: float  # requests that all of them get, at the load asked
+    full_rate_per_s: float  # with the headroom used up
     machines: Machines
     building: Building
     grid: Grid
-    tokens_per_s: float  # of answers, all replicas together, at the load asked
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of answers, all replicas together, at the load asked."""
+        return self.rate_per_s * self.held.load.output
 
     @cached_property
     def provisioned(self) -> Breakdown:
@@ -38,21 +41,22 @@ class ServicePower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def drawn(self) -> Breakdown:
         """At the load asked."""
-        return drawn(self.machines, self.building, self._chip(self.asked))
+        return drawn(self.machines, self.building, self._chip(self.rate_per_s))
 
     @cached_property
     def peak(self) -> Breakdown:
         """The most of what is drawn at the load asked and with the headroom used up; not always at more load."""
-        full = drawn(self.machines, self.building, self._chip(self.full))
+        full = drawn(self.machines, self.building, self._chip(self.full_rate_per_s))
         return max(self.drawn, full, key=lambda one: one.value)
 
     @cached_property
     def rest(self) -> Breakdown:
         """When nobody asks anything."""
-        return drawn(self.machines, self.building, chip_power(self.replica.chip, IDLE, "an idle chip"))
+        return drawn(self.machines, self.building, chip_power(self.held.replica.chip, IDLE, "an idle chip"))
 
-    def _chip(self, state: State) -> Breakdown:
-        return replica_power(self.replica, self.load, state).chip
+    def _chip(self, rate_per_s: float) -> Breakdown:
+        held = self.held
+        return replica_power(held.replica, held.load, held.at(rate_per_s / self.num_replicas)).chip
 
     @property
     def swing_w(self) -> float:
