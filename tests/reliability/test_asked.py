@@ -115,7 +115,11 @@ def test_trays_share_a_rack_and_servers_do_not() -> None:
 
 def test_what_is_asked_for_is_in_the_process() -> None:
     said = FailureRates(
-        rate_per_node_day=0.01, job_rate_per_day=2.0, shock_rate_per_day=0.1, shock_nodes=64, age_s=5.0
+        failure_rate_per_node_day=0.01,
+        job_rate_per_day=2.0,
+        shock_rate_per_day=0.1,
+        shock_nodes=64,
+        age_s=5.0,
     )
     found = process_asked(said, CATALOG.chip("h100-sxm"), CATALOG, 256)
     assert found.age_s == 5.0

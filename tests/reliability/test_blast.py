@@ -133,7 +133,7 @@ def test_a_hundred_thousand_chips_are_minutes_apart_and_sixteen_thousand_hours()
 
 
 def test_twice_the_rate_costs_twice_as_much_of_nodes_and_nothing_more_of_switches() -> None:
-    usual, twice = (found("hgx", 1024, FailureRates(rate_per_node_day=rate)) for rate in (4e-3, 8e-3))
+    usual, twice = (found("hgx", 1024, FailureRates(failure_rate_per_node_day=rate)) for rate in (4e-3, 8e-3))
     for part in ("GPU", "server of 8", "power supply", "pump or fan", "NIC"):
         assert twice[part].lost.value == pytest.approx(2 * usual[part].lost.value)
     assert twice["leaf switch"].lost.value == usual["leaf switch"].lost.value
@@ -145,7 +145,7 @@ def test_parts_of_a_node_fail_no_more_often_than_the_rate_that_is_stated(
     topology: str, node: str, rate: float
 ) -> None:
     """But for pumps, of which Llama 3 counted none: 2 of 678 on top."""
-    parts = found(topology, 64, FailureRates(rate_per_node_day=rate))
+    parts = found(topology, 64, FailureRates(failure_rate_per_node_day=rate))
     own = ("GPU", node, "power supply", "pump or fan", "NIC")
     assert 0.7 * 8 * rate < sum(parts[name].failures_per_day for name in own) < 8 * rate
     assert parts["pump or fan"].rate.value == pytest.approx(rate * 2 / 678)
