@@ -230,6 +230,7 @@ BASES: dict[str, dict[str, float]] = {
     "s": {
         "s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
     },
+    "chip_s": {"chip-hours": 3600, "chip-h": 3600, "chip-days": 86400},
     "w": {"W": 1},
     "j": {"J": 1, "Wh": 3600},
     "w_per_s": {"W/s": 1, "W/min": 1 / 60},

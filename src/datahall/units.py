@@ -64,6 +64,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "flop": _FLOP,
     "flop_per_s": _per_second(_FLOP, "FLOPS", "OPS"),
     "s": _TIME,
+    "chip_s": {"chip-hours": HOUR_S, "chip-h": HOUR_S, "chip-days": DAY_S},
     "w": _scaled({"W": 1.0}, _DECIMAL, {"m": 1e-3}),
     "j": _scaled({"J": 1.0, "Wh": HOUR_S}, _DECIMAL),
     "w_per_s": _scaled({"W/s": 1.0, "W/min": 1 / 60.0}, _DECIMAL),
@@ -194,6 +195,7 @@ _SAID: dict[str, tuple[str, str]] = {
     "tokens_per_s": ("tokens per second", '"4,460 tok/s"'), "parameters": ("parameters", '"70.6B"'),
     "count": ("a number of things", '"16384" or "2^20"'), "fraction": ("a share", '"80 %"'),
     "ratio": ("a ratio", '"1"'), "flop_per_byte": ("arithmetic intensity", '"1"'),
+    "chip_s": ("time of chips", '"312 chip-hours"'),
     "year": ("years", '"1"'), "per_day": ("a rate per day", '"0.5/day"'),
     "per_node_day": ("a rate per node and day", '"0.004/node-day"'),
 }  # fmt: skip
@@ -234,11 +236,13 @@ def _seconds(value: float, significant: int) -> str:
 
 
 LARGE_J = 10 * KWH_J  # from here on energy is counted in kWh
-_OWN_WAY = {"j", "j_per_byte", "j_per_value", "kg", "kg_per_j", "m3_per_s"}
+_OWN_WAY = {"chip_s", "j", "j_per_byte", "j_per_value", "kg", "kg_per_j", "m3_per_s"}
 
 
 def _own_way(value: float, unit: str, significant: int) -> str:
-    """Energy in J, and in kWh where it is large; carbon in kg and tonnes, for a kWh in grams; flow in L/min."""
+    """Chips in hours; energy in J, large ones in kWh; carbon in kg and tonnes, for a kWh in grams; flow in L/min."""
+    if unit == "chip_s":
+        return f"{_digits(value / HOUR_S, significant)} chip-hours"
     if unit in {"j_per_byte", "j_per_value"}:
         return f"{_digits(value * 1e12, significant)} {next(reversed(SPELLINGS[unit]))}"
     if unit == "kg_per_j":

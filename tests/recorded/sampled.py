@@ -98,7 +98,8 @@ LOADS = (
     Load(prompt=2000.0, output=1.0, cached=700.0, spread=1.2, verified=4.0),
 )
 FAILURE_RATES = (
-    FailureRates(), FailureRates(like="rsc-1", age_s=1e6), FailureRates(failure_rate_per_node_day=0.02, job_rate_per_day=2.0),
+    FailureRates(), FailureRates(like="rsc-1", age_s=1e6),
+    FailureRates(failure_rate_per_node_day=0.02, job_rate_per_day=2.0),
     FailureRates(shock_rate_per_day=0.01, shock_nodes=8, enough_fraction=0.9),
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
 from datahall.catalog.entries.model import Model
-from datahall.errors import DatahallError, ScenarioError, Speller, keyword, nearest, option
+from datahall.errors import DatahallError, ScenarioError, Speller, keyword, nearest, option, spelled
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.form import Form
 from datahall.scenario.kinds import Plain, Raw, Reading, inline_table, shown
@@ -293,6 +293,7 @@ class _Reader:
             error.message = prefix + error.message
         if place is not None and (place[0].name, place[2]) in self.beside:
             error.where = error.where or self.spell(name, None)
+            error.message, error.hint = spelled(error.message, self.spell), spelled(error.hint, self.spell)
         if self.document is not None and not error.where:
             error.where = self.document.where(*self._keys(*place)) if place else self.document.path
         self.errors.append(error)

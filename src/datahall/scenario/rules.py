@@ -106,7 +106,10 @@ def _need(concept: Concept, need: str, by_name: Mapping[str, Field], values: Map
     if name not in by_name:
         return option(name, *value)
     field = by_name[name]
-    idle = f" other than {field.kind.write(values[field.key])}" if field.key in values and not value else ""
+    idle = ""
+    if field.key in values and not value:
+        said = field.kind.write(values[field.key])
+        idle = f" other than {', '.join(map(str, said)) if isinstance(said, list) else said}"
     return f"{_word(concept, name, *value)}{idle}"
 
 

@@ -31,9 +31,11 @@ from datahall.scheduling.jobs import Jobs, jobs_of
 from datahall.scheduling.loop.state import CONSERVATIVE
 from datahall.scheduling.machine import Machine, machine_from, node_chips
 from datahall.scheduling.policies import RULES
-from datahall.scheduling.run import Conditions, Outage, Run, nodes_of, simulate_queue, too_large
+from datahall.scheduling.run import Conditions, Outage, Run, nodes_of, num_failures, simulate_queue, too_large
+from datahall.units import fmt
 
 MOST_TRACED = 60_000  # pieces of work on nodes that are drawn
+MOST_FAILURES = 1e7  # expected while one job runs: half a minute of events
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,25 +67,54 @@ def question_of(scenario: Scenario) -> Question:
     machine = machine_from(
         scenario.one(FabricDesign), scenario.catalog, num_chips=_usual_chips(file, scenario)
     )
+    _check_nodes(scenario, machine)
     _check_sizes(scenario, jobs, machine)
+    conditions = Conditions(
+        half_life_s=asked.half_life_s or USUAL_HALF_LIFE_S,
+        restart_s=USUAL_RESTART_S if asked.restart_s is None else asked.restart_s,
+        mttf_s=(asked.mttf_s or 0.0) / machine.num_hosts,  # a domain is down when one of its nodes is
+        repair_s=asked.repair_s,
+        outages=_outages(scenario, machine),
+        seed=scenario.root.seed,
+        traced=MOST_TRACED,
+    )
     with scenario.at():
         check_used(asked, jobs, fails=asked.mttf_s is not None or bool(scenario.all(Failure)))
+        _check_ends(jobs, machine, conditions)
     return Question(
         jobs=jobs,
         machine=machine,
         policies=asked.policies,
         scheduler=asked,
         file=file,
-        conditions=Conditions(
-            half_life_s=asked.half_life_s or USUAL_HALF_LIFE_S,
-            restart_s=USUAL_RESTART_S if asked.restart_s is None else asked.restart_s,
-            mttf_s=(asked.mttf_s or 0.0) / machine.num_hosts,  # a domain is down when one of its nodes is
-            repair_s=asked.repair_s,
-            outages=_outages(scenario, machine),
-            seed=scenario.root.seed,
-            traced=MOST_TRACED,
-        ),
+        conditions=conditions,
     )
+
+
+def _check_ends(jobs: Jobs, machine: Machine, conditions: Conditions) -> None:
+    """Refuse a job that nodes fail too often for: to wait for its end is to wait for ever."""
+    failures = num_failures(jobs, machine, conditions)
+    if not failures.size or float(failures.max()) <= MOST_FAILURES:
+        return
+    job = int(failures.argmax())
+    num = int(nodes_of(jobs, machine)[job])
+    alone_s = conditions.mttf_s / num
+    stretch_s = min(float(jobs.run_s[job]), float(jobs.checkpoint_s[job]))
+    raise InfeasibleError(
+        f'"{jobs.names[job]}" never ends: of its {counted(num, machine.unit)} one fails every {fmt(alone_s, "s", 3)}, '
+        f"is out for {fmt(conditions.repair_s, 's', 3)}, and {fmt(stretch_s + conditions.restart_s, 's', 3)} without a "
+        "failure are needed between two checkpoints",
+        field="mttf",
+        hint=f"{_saved(jobs, machine, conditions, 0.1 * alone_s)}rarer failures, or a shorter {option('repair')}",
+    )
+
+
+def _saved(jobs: Jobs, machine: Machine, conditions: Conditions, interval_s: float) -> str:
+    """The option that saves what was done so often, where every job ends then."""
+    saving = msgspec.structs.replace(jobs, checkpoint_s=np.minimum(jobs.checkpoint_s, interval_s))
+    if float(num_failures(saving, machine, conditions).max()) > MOST_FAILURES:
+        return ""
+    return f"{option('checkpoint_every', fmt(interval_s, 's', 2).replace(' ', ''))}, or "
 
 
 def _file(scenario: Scenario, asked: Scheduler) -> QueueFile | None:
@@ -203,6 +234,21 @@ def _check_sizes(scenario: Scenario, jobs: Jobs, machine: Machine) -> None:
         if too_large(alone, machine).any():
             error = _never(alone, machine, 0, hint)
             attempts.make(partial(_raise, error), index=index, section="cluster_job")
+    attempts.finish()
+
+
+def _check_nodes(scenario: Scenario, machine: Machine) -> None:
+    """Refuse jobs whose chips do not go on the nodes that they ask for."""
+    attempts, size = Attempts(scenario), machine.node_chips
+    for index, one in enumerate(scenario.all(ClusterJob)):
+        if one.nodes is None or one.chips <= one.nodes * size:
+            continue
+        error = ScenarioError(
+            f"{one.chips:,} chips do not go on {counted(one.nodes, machine.unit)} of {size}",
+            field="nodes",
+            hint=f"nodes = {-(-one.chips // size)} at least, or leave it out",
+        )
+        attempts.make(partial(_raise, error), index=index, section="cluster_job")
     attempts.finish()
 
 

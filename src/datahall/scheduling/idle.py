@@ -16,6 +16,7 @@ from datahall.scheduling.policies import RULES, Rules
 from datahall.scheduling.run import Run
 
 NOT_STOPPED = "no job is stopped"
+STOPPING = (("policy", "priority"), ("mttf", "300d"))  # what stops jobs
 
 
 def check_used(asked: Scheduler, jobs: Jobs, *, fails: bool) -> None:
@@ -26,18 +27,18 @@ def check_used(asked: Scheduler, jobs: Jobs, *, fails: bool) -> None:
 
 def _unused(asked: Scheduler, jobs: Jobs, rules: Sequence[Rules], fails: bool) -> Iterator[ScenarioError]:
     if asked.depth is not None and all(one.passing == NOBODY for one in rules):
-        yield _refused("depth", "nobody passes the first, who alone is looked at", "backfill")
+        yield _refused("depth", "nobody passes the first, who alone is looked at", ("policy", "backfill"))
     if fails or any(one.stops for one in rules):
         return
     why = "no node fails, and no policy stops a job for another"
     if asked.restart_s is not None:
-        yield _refused("restart", why, "priority")
+        yield _refused("restart", why, *STOPPING)
     if asked.checkpoint_every_s is not None and not jobs.is_cut_off.any():
-        yield _refused("checkpoint_every", why, "priority")
+        yield _refused("checkpoint_every", why, *STOPPING)
 
 
-def _refused(name: str, why: str, policy: str) -> ScenarioError:
-    hint = f"leave it out, or {option('policy', policy)}"
+def _refused(name: str, why: str, *other: tuple[str, str]) -> ScenarioError:
+    hint = " or ".join(["leave it out,", *(option(name, value) for name, value in other)])
     return ScenarioError(does_nothing(name, why), field=name, hint=hint)
 
 

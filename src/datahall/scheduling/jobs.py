@@ -73,6 +73,11 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
         """Which of them take longer than they say that they do at most, and are stopped then."""
         return self.run_s > self.limit_s
 
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether all of them lose all that they did when they are stopped."""
+        return bool(np.isinf(self.checkpoint_s).all() and not self.serving.any())
+
 
 def jobs_of(
     submit_s: Floats,

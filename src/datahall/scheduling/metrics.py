@@ -27,6 +27,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     useful_fraction: float  # and that was useful
     blocked_fraction: float  # chip time that was idle while somebody waited who would have fitted in number
     goodput_fraction: float  # of the time that jobs held, useful
+    failed_fraction: float  # and that was lost to failures, and to beginning again after them and others
     fairness_fraction: float  # Jain's index over the users' mean slowdown
     num_restarts: int
     num_spread: int  # starts across more of the network than need be
@@ -57,6 +58,7 @@ def metrics_of(run: Run) -> Metrics:
         useful_fraction=run.useful_s / whole_s if whole_s else 0.0,
         blocked_fraction=run.blocked_s / whole_s if whole_s else 0.0,
         goodput_fraction=run.useful_s / run.allocated_s if run.allocated_s else 1.0,
+        failed_fraction=(run.failed_s + run.restart_s) / run.allocated_s if run.allocated_s else 0.0,
         fairness_fraction=jain(_by_user(slow, jobs.user[done])),
         num_restarts=int(run.restarts.sum()),
         num_spread=int((run.attempts["stretch_ratio"] > 1.0).sum()),
@@ -105,7 +107,7 @@ def useful_figure(run: Run) -> Breakdown:
         "idle otherwise": run.idle_s - run.blocked_s,
         "down": run.down_s,
     }
-    useful = simulated("useful work", run.useful_s, "s", how)
-    rest = [simulated(name, value, "s", how) for name, value in parts.items() if value > 0.0]
+    useful = simulated("useful work", run.useful_s, "chip_s", how)
+    rest = [simulated(name, value, "chip_s", how) for name, value in parts.items() if value > 0.0]
     whole = total("time of all chips", [useful, *rest])
     return quotient("useful share of the chips' time", useful, whole, "fraction")

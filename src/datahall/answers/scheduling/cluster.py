@@ -28,6 +28,7 @@ from datahall.scheduling.policies import RULES
 from datahall.units import fmt
 
 LITTLE = 0.005  # a share that is not worth a sentence
+MUCH = 0.1  # one that binds more than that jobs wait
 
 
 def simulate_cluster(scenario: Scenario) -> Traced:
@@ -112,6 +113,11 @@ def _binding(found: Comparison) -> str:
             f'Limits bind: "{jobs.names[job]}" has {fmt(float(jobs.run_s[job]), "s", 3)} of work and a limit of '
             f"{fmt(float(jobs.limit_s[job]), 's', 3)}; what it did since its last checkpoint is lost."
         )
+    if best.failed_fraction > (LITTLE if best.mean_wait_s == 0.0 else MUCH):
+        return (
+            f"Failures bind: {fmt(best.failed_fraction, 'fraction')} of the time that jobs held is lost to them and to "
+            f"beginning again{_no_checkpoints(found)}."
+        )
     if best.mean_wait_s == 0.0:
         return "Nothing binds: every job starts when it is submitted."
     if best.blocked_fraction > LITTLE:
@@ -120,6 +126,10 @@ def _binding(found: Comparison) -> str:
             "that would fit in number: order and placement bind."
         )
     return "Chips bind: hardly any is idle while a job waits that would fit in number."
+
+
+def _no_checkpoints(found: Comparison) -> str:
+    return "; no job keeps checkpoints" if found.question.jobs.keeps_nothing else ""
 
 
 def _results(found: Comparison) -> dict[str, Cell]:
@@ -152,6 +162,7 @@ def _of_policy(stem: str, one: Metrics) -> dict[str, Cell]:
         f"{stem}useful_fraction": one.useful_fraction,
         f"{stem}blocked_fraction": one.blocked_fraction,
         f"{stem}goodput_fraction": one.goodput_fraction,
+        f"{stem}failed_fraction": one.failed_fraction,
         f"{stem}fairness_fraction": one.fairness_fraction,
         f"{stem}num_restarts": one.num_restarts,
     }

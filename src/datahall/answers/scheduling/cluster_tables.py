@@ -86,7 +86,7 @@ def user_table(found: Comparison) -> tuple[Table, ...]:
     columns = (
         Column("user"),
         Column("jobs", "count"),
-        Column("chip time", "s"),
+        Column("chip time", "chip_s", "chip_time_s"),
         Column("share", "fraction"),
         Column("mean wait", "s"),
     )

@@ -83,7 +83,9 @@ class Scheduler(Section, frozen=True, kw_only=True):
     ] = ("backfill",)
     first_jobs: Annotated[
         int | None,
-        Count("Only so many jobs of the file, from its beginning.", most=MOST_JOBS, needs=("queue",)),
+        Count(
+            "Only so many jobs of a dump or a trace, from its beginning.", most=MOST_JOBS, needs=("queue",)
+        ),
     ] = None
     depth: Annotated[
         int | None,
@@ -106,15 +108,11 @@ class Scheduler(Section, frozen=True, kw_only=True):
         Quantity(
             "Work between two checkpoints of a job (default: none, all is lost).",
             above=True,
-            needs=("mttf", "failure", "policy"),
         ),
     ] = None
     restart_s: Annotated[
         float | None,
-        Quantity(
-            f"Time until a job that begins again does work (default: {USUAL_RESTART_S / 60:g} min).",
-            needs=("mttf", "failure", "policy"),
-        ),
+        Quantity(f"Time until a job that begins again does work (default: {USUAL_RESTART_S / 60:g} min)."),
     ] = None
     mttf_s: Annotated[
         float | None,
