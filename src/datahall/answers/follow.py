@@ -91,6 +91,8 @@ def _kept(scenario: Scenario, form: Form) -> dict[str, Plain]:
     found: dict[str, Plain] = {}
     for name, field in form.fields.items():
         tables = scenario.said.get(field.section, ())
+        if field.kind.manner:
+            continue
         if tables and field.key in tables[0] and _takes(field, tables[0][field.key], scenario):
             found[name] = tables[0][field.key]
     return found

@@ -24,6 +24,9 @@ class Verb(NamedTuple):
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
     means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
+    leads: tuple[
+        str, ...
+    ] = ()  # its main results, first what matters most: "least step_s", "most mfu_fraction"
 
     @property
     def group(self) -> str:
