@@ -33,7 +33,8 @@ GIVEN = ("model", "chip", "tp", "precision", "context", "batch")
 def compare(scenario: Scenario) -> Answer:
     """What inputs differ, and what that did to every result, first what matters most."""
     asked, given = scenario.one(Comparison), _given(scenario)
-    kind, (found, notes) = _kind(asked, scenario), ([], ())
+    kind = _kind(asked, scenario)
+    notes: tuple[str, ...] = ()
     if kind == FILE:
         found = sides_of_files(asked.things, asked.variants, given, scenario.catalog)
     else:
@@ -122,7 +123,7 @@ def _headline(sides: Sequence[Side], found: Sequence[Figure], words: Sequence[ob
         return f"{names} differ in {len(differing)} of {counted(len(found), 'number')}{of}."
     if len(sides) == 2:
         return _of_two(sides, judged)
-    parts = []
+    parts: list[str] = []
     for place in dict.fromkeys(one.best for one in judged):
         own = [_margin(one) for one in judged if one.best == place][:MOST_NAMED]
         assert place is not None

@@ -77,7 +77,7 @@ def _asked(file: Document, variant: Mapping[str, Raw], given: Mapping[str, Raw],
     """The question of a file, answered."""
     verb = verb_of(file, [verb for verb in VERBS if verb.by_file])
     form = form_of(verb.name)
-    refuse_idle(set(given) - set(form.fields), f"{verb.name}, which {file.path} asks, has no such input")
+    refuse_idle(set(given).difference(form.fields), f"{verb.name}, which {file.path} asks, has no such input")
     try:
         inputs = {form.named(name).name: value for name, value in variant.items()} | dict(given)
         scenario = read_document(form, file, catalog, inputs, bare=True)

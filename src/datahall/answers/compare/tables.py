@@ -64,7 +64,7 @@ def _results(sides: Sequence[Side], found: Sequence[Figure], num: int) -> Table:
         return _below(sides, kept, more)
     best = tuple(_better(sides, one) for one in kept)
     if len(sides) == 2:
-        columns = (Column("difference"), Column("change", "fraction"), Column("better"))
+        columns: tuple[Column, ...] = (Column("difference"), Column("change", "fraction"), Column("better"))
         rows = tuple(
             (spoken(one.key), *one.values, _difference(one), one.share_fraction, name)
             for one, name in zip(kept, best, strict=True)

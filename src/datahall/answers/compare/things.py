@@ -83,13 +83,13 @@ def sides_of_names(
         return _clouds(names, given, day, catalog)
     row = next(one for one in KINDS if one.name == kind)
     asked = [row.verb, *(["show roofline"] if row.beside in given else [])]
-    taken = {name for verb in asked for name in form_of(verb).fields} - {row.argument}
+    taken = {name for verb in asked for name in form_of(verb).fields if name != row.argument}
     why = (
         f"{row.verb} has no such input"
         if row.beside in given
         else f"it says something beside {option(row.beside)}"
     )
-    refuse_idle(set(given) - taken, why)
+    refuse_idle(set(given).difference(taken), why)
     return [_named(row, name, given, day, catalog) for name in names], ()
 
 
@@ -144,7 +144,7 @@ def _clouds(
             field="chip",
             hint="e.g. h100-sxm",
         )
-    refuse_idle(set(given) - {"chip"}, "a price is of a chip alone")
+    refuse_idle(set(given).difference({"chip"}), "a price is of a chip alone")
     chip = catalog.chip(str(given["chip"]))
     sides: list[Side] = []
     without: list[str] = []

@@ -146,7 +146,7 @@ def key_of(found: Swept, scenario: Scenario) -> str:
     named = hashlib.sha256()
     folder = Path(found.file.path).parent
     for text in _texts([found.file.content, [axis.said for axis in found.axes]]):
-        for path in (folder / text, Path(text)):
+        for path in (folder.joinpath(text), Path(text)):
             if len(text) < 1000 and "\0" not in text and path.is_file():
                 named.update(path.read_bytes())
     said = [

@@ -9,7 +9,6 @@ from datahall.answers.sweep.judged import Judged, number
 from datahall.answers.sweep.tables import unit
 
 MOST_LINES, MOST_BARS, LEAST_DOTS = 8, 40, 2
-WIDE = 50.0  # last over first value from which an axis is logarithmic
 
 
 def charts(swept: Swept, judged: Judged) -> tuple[Chart, ...]:
@@ -55,17 +54,16 @@ def _lines(swept: Swept, judged: Judged, key: str, along: int) -> tuple[Chart, .
     )
     if not series:
         return ()
-    field, xs = swept.fields[along], [x for one in series for x in one.x]
+    field = swept.fields[along]
     beside = ", ".join(
         f"{swept.fields[place].name.replace('_', ' ')} {swept.axes[place].at(base[place])}" for place in fixed
     )
-    wide = min(xs) > 0 and max(xs) > WIDE * min(xs)
     column = Column(field.name.replace("_", " "))
     kind = str(getattr(field.kind, "unit", ""))
     return (
         LineChart(
             title=f"{spoken(key)} over {column.name}" + (f", at {beside}" if beside else ""),
-            x=Axis(column.name, kind, log=wide),
+            x=Axis(column.name, kind, log=swept.axes[along].grows),
             y=Axis(spoken(key), unit(key, judged)),
             series=series,
         ),

@@ -84,7 +84,7 @@ def _headline(found: Swept, seen: Judged) -> str:
         return f"{counted(len(seen.answered), 'point')} of {found.grid.num:,} have an answer{without}."
     best = _value(ranked, 0, seen)
     name = spoken(ranked.lead.key)
-    shared = f", as {counted(ranked.num_best - 1, 'other')} do" if ranked.num_best > 1 else ""
+    shared = f", as {counted(ranked.num_others, 'other')} have" if ranked.num_others else ""
     whole = f"{found.called(ranked.places[0])}{' has' if found.moving else ''}"
     margin = ""
     if ranked.margin_fraction is not None and ranked.next_place is not None:
@@ -123,7 +123,7 @@ def _results(found: Swept, seen: Judged) -> dict[str, Cell]:
         for field, value in zip(found.fields, found.point_cells(best), strict=True)
     }
     results["judged_by"] = f"{ranked.lead.word} {ranked.lead.key}"
-    results["num_best"] = ranked.num_best
+    results["num_others_as_good"] = ranked.num_others
     results["margin_fraction"] = ranked.margin_fraction
     return results | {f"best_{key}": value for key, value in seen.points[best].results.items()}
 

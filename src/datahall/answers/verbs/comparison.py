@@ -54,8 +54,8 @@ VERBS = (
             "question.toml --over tp=1,2,4,8 --workers ray",
         ),
         details=(
-            "Values are a list, a range with a step (1..9:2) or one that grows by a factor (1..64:x2). With -o FILE points "
-            "are kept in FILE.points until all are there."
+            "Values are a list, a range with a step (1..9:2) or one that grows by a factor (1..64:x2). With -o FILE, "
+            "points are kept in FILE.points until all are there."
         ),
     ),
 )

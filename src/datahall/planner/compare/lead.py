@@ -18,9 +18,6 @@ class Lead(NamedTuple):
     def word(self) -> str:
         return LEAST if self.is_least else MOST
 
-    def is_better(self, one: float, other: float) -> bool:
-        return one < other if self.is_least else one > other
-
 
 def leads_of(texts: Sequence[str]) -> dict[str, Lead]:
     """The main results of a verb by their keys, as its row says them.

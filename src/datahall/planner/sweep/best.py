@@ -11,36 +11,41 @@ from datahall.planner.compare.lead import Lead
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """Points from best to worst by one result; those that lack it are left out."""
+    """Points with what they have of one result, from best to worst; those that lack it are left out."""
 
     lead: Lead
-    places: tuple[int, ...]
-    values: tuple[float, ...]
+    rows: tuple[tuple[int, float], ...]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The points."""
+        return tuple(place for place, _ in self.rows)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What they have."""
+        return tuple(value for _, value in self.rows)
 
     @property
     def margin_fraction(self) -> float | None:
         """How much less, or more, the best has than the next that has another value, as a share of that."""
-        other = next((one for one in self.values if one != self.values[0]), None)
-        return None if other is None else share_of(other, self.values[0])
+        best = self.values[0]
+        other = next((one for one in self.values if one != best), None)
+        return None if other is None else share_of(other, best)
 
     @property
     def next_place(self) -> int | None:
         """The first point that is worse than the best."""
-        return next(
-            (place for place, one in zip(self.places, self.values, strict=True) if one != self.values[0]),
-            None,
-        )
+        return next((place for place, one in self.rows if one != self.values[0]), None)
 
     @property
-    def num_best(self) -> int:
-        """How many points have what the best has."""
-        return self.values.count(self.values[0])
+    def num_others(self) -> int:
+        """How many other points have what the best has."""
+        return self.values.count(self.values[0]) - 1
 
 
 def ranking(lead: Lead, values: Sequence[float | None]) -> Ranking:
     """Points by one result; of several with the same the first leads."""
-    known = [
-        (value if lead.is_least else -value, place) for place, value in enumerate(values) if value is not None
-    ]
-    places = tuple(place for _, place in sorted(known))
-    return Ranking(lead=lead, places=places, values=tuple(values[place] or 0.0 for place in places))
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    ordered = sorted(known, key=lambda row: row[1] if lead.is_least else -row[1])
+    return Ranking(lead=lead, rows=tuple(ordered))

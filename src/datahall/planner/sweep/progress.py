@@ -20,12 +20,17 @@ T = TypeVar("T")
 def reported(
     answers: Iterable[T], num_points: int, num_before: int = 0, now: Callable[[], float] = perf_counter
 ) -> Iterator[T]:
-    """The same answers; `num_before` of the points were answered by a run before this one."""
-    start_s, due_s = now(), SILENT_S
+    """The same answers; `num_before` of the points were answered by a run before this one.
+
+    The pace is that of all but the first, with which much is loaded.
+    """
+    start_s, first_s, due_s = now(), 0.0, SILENT_S
     for done, one in enumerate(answers, 1):
         passed_s = now() - start_s
-        if passed_s >= due_s and num_before + done < num_points:
-            log.info(sentence(num_before + done, num_points, passed_s / done))
+        if done == 1:
+            first_s = passed_s
+        elif passed_s >= due_s and num_before + done < num_points:
+            log.info(sentence(num_before + done, num_points, (passed_s - first_s) / (done - 1)))
             due_s = passed_s + min(passed_s, RARE_S)
         yield one
 

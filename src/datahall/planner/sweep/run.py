@@ -49,10 +49,13 @@ def _found(work: Work, missing: Sequence[int], workers: str) -> Iterator[Point]:
 
 
 def _answered_here(work: Work, points: Iterable[Point], num_points: int, *, alone: bool) -> Iterator[Point]:
-    """Points answered in this process: all, or until it is seen that the others take long."""
+    """Points answered in this process: all, or until it is seen that the others take long; the first loads much."""
     answer, start_s = answerer(work.place, work.context), perf_counter()
-    for done, (index, point) in enumerate(points, 1):
+    for done, (index, point) in enumerate(points):
         yield index, answer(point)
+        if not done:
+            start_s = perf_counter()
+            continue
         passed_s = perf_counter() - start_s
         if not alone and passed_s >= TRIED_S and passed_s / done * (num_points - done) > WORTH_S:
             return

@@ -50,6 +50,11 @@ class Axis(msgspec.Struct, frozen=True):
         """How many values."""
         return sum(part.num if isinstance(part, Span) else 1 for part in self.parts)
 
+    @property
+    def grows(self) -> bool:
+        """Whether its values grow by a factor."""
+        return any(isinstance(part, Span) and part.grows for part in self.parts)
+
     def at(self, index: int) -> Raw:
         """One of them, in the order in which they were said.
 
