@@ -26,7 +26,14 @@ FILE = 'version = 1\nask = "show fit"\nmodel = "qwen3-0.6b"\n[deployment]\nchip 
 
 def work(num: int = 12) -> Work:
     shipped = Path(sys.modules["datahall"].__file__ or "").parent / "catalog" / "data"
-    context = {"verb": "show fit", "path": "a.toml", "text": FILE, "shipped": str(shipped), "extra": [], "user": False}
+    context = {
+        "verb": "show fit",
+        "path": "a.toml",
+        "text": FILE,
+        "shipped": str(shipped),
+        "extra": [],
+        "user": False,
+    }
     return Work(
         place="answers.sweep.point:answerer",
         context=msgspec.json.encode(context),

@@ -91,5 +91,8 @@ def test_an_input_has_its_values_said_once() -> None:
 
 
 def test_each_change_is_one_more() -> None:
-    assert Change("").read(["tp=8", "tp=4,precision=fp8"], AT) == ({"tp": "8"}, {"tp": "4", "precision": "fp8"})
+    assert Change("").read(["tp=8", "tp=4,precision=fp8"], AT) == (
+        {"tp": "8"},
+        {"tp": "4", "precision": "fp8"},
+    )
     assert Change("").read({"tp": 8}, AT) == ({"tp": 8},)

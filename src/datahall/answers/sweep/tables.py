@@ -62,7 +62,7 @@ def _best(swept: Swept, judged: Judged) -> Table:
         title=all_of_them
         if few
         else f"{'the best' if judged.ranking else 'the first'} {len(places)} of {all_of_them}",
-        columns=(*inputs, *(Column(spoken(key), unit(key, judged)) for key in kept)),
+        columns=(*inputs, *(Column(spoken(key), unit(key, judged), key=key) for key in kept)),
         rows=rows,
         marked=places.index(best) if best in places else None,
         note="CSV and JSON have every point with all of its results",
