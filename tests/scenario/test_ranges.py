@@ -74,8 +74,13 @@ AT = Reading(catalog=load())
 
 @pytest.mark.parametrize(
     "raw",
-    ["tp=1,2,chips=8..16:8", ["tp=1,2", "chips=8..16:8"], {"tp": [1, 2], "chips": "8..16:8"}, "{tp = [1, 2], chips = '8..16:8'}"],
-)  # fmt: skip
+    [
+        "tp=1,2,chips=8..16:8",
+        ["tp=1,2", "chips=8..16:8"],
+        {"tp": [1, 2], "chips": "8..16:8"},
+        "{tp = [1, 2], chips = '8..16:8'}",
+    ],
+)
 def test_values_are_one_at_every_border(raw: object) -> None:
     found = Axes("").read(raw, AT)  # type: ignore[arg-type]
     assert [(one.name, [str(one.at(place)) for place in range(one.num)]) for one in found] == [

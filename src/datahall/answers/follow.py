@@ -130,6 +130,8 @@ def _flag(form: Form, field: Field, value: Plain | None) -> str:
     if isinstance(field.kind, Flag):
         unsaid = not value and field.default is False  # there is no word for it
         return "" if unsaid else form.flag(field.name, str(value))
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return " ".join(form.flag(field.name, _inline(one)) for one in value)
     return form.flag(field.name, _inline(value))
 
 
