@@ -201,7 +201,10 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     Of a section that a file has several times, such as two deployments, its tables stand whole under its name.
     """
     found: dict[str, Cell] = {}
+    said_only = verb_named(scenario.verb).asks_others
     for field in scenario.form.fields.values():
+        if said_only and not scenario.given(field.name):
+            continue
         sections = scenario.sections[field.section]
         values = [_acting(scenario, field, section) for section in sections]
         value = values[0] if values else None

@@ -135,5 +135,6 @@ def charts(sides: Sequence[Side], found: Sequence[Figure]) -> tuple[Chart, ...]:
             title=f"what {second} has more or less than {first}",
             rows=tuple(name for name, _ in bars),
             shares=tuple(share for _, share in bars),
+            note="to the right is more, to the left less; which is better stands in the table",
         ),
     )

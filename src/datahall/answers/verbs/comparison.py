@@ -22,6 +22,7 @@ VERBS = (
         required=("things",),
         by_file=False,
         several=True,
+        asks_others=True,
         means=(
             ("chip", "Chip that clouds rent out, that models run on, or of every file."),
             ("model", "Model that chips run, or of every file."),

@@ -60,7 +60,10 @@ def _started() -> subprocess.Popen[bytes]:
         "OPENBLAS_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "datahall.planner.sweep.worker"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    group = 0 if os.name == "posix" else None  # of its own: Ctrl-C is for whoever started it
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=group
+    )
 
 
 def _fed(

@@ -1,12 +1,11 @@
 """A process that answers points: one a line of standard input, each with one line on standard output.
 
-It ends with its standard input, so also when whoever started it is killed; Ctrl-C is for that one alone.
+It ends with its standard input, so also when whoever started it is killed.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -23,7 +22,6 @@ def answerer(place: str, context: bytes) -> Answerer:
 
 def main() -> None:
     """Answer until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     asked, told = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
     place, context = asked.readline().decode().strip(), asked.readline()
