@@ -426,7 +426,7 @@ def sweep(
     Examples of the command
 
         datahall sweep question.toml --over chips=512,1024,2048 users=1000..10000:1000
-        datahall sweep question.toml --over batch=1..256:x2 --best "most tokens_per_s" --show pass_s,tokens_per_s
+        datahall sweep question.toml --over batch=1..256:x2 --best "most tokens_per_s" --show pass_s
         datahall sweep question.toml --over tp=1,2,4,8 --workers 4 -o sweep.csv
         datahall sweep question.toml --over tp=1,2,4,8 --workers ray
     """

@@ -87,6 +87,7 @@ def test_chips_are_what_their_own_answers_say(shelf: Catalog) -> None:
         assert found["peak_bf16_flop_per_j"][place] == own["peak_bf16_flop_per_s"] / own["power_limit_w"]  # type: ignore[operator]
     said = rows(answer, "what is said differently")
     assert all("2026-" in str(one) for one in said["on demand offer"]), "a price has its date"
+    assert set(answer.inputs) == {"things", "model", "batch", "as_of"}, "no default of another question"
     assert unfounded(answer) == []
 
 

@@ -50,7 +50,7 @@ VERBS = (
         by_file=False,
         examples=(
             "question.toml --over chips=512,1024,2048 users=1000..10000:1000",
-            'question.toml --over batch=1..256:x2 --best "most tokens_per_s" --show pass_s,tokens_per_s',
+            'question.toml --over batch=1..256:x2 --best "most tokens_per_s" --show pass_s',
             "question.toml --over tp=1,2,4,8 --workers 4 -o sweep.csv",
             "question.toml --over tp=1,2,4,8 --workers ray",
         ),
