@@ -37,6 +37,7 @@ QUESTIONS = {
     "show power": "show power {model} --chip {chip} --chips 64",
     "simulate run": "simulate run {model} --chip {chip} --chips 64 --days 3 --runs 20",
     "show techniques": "show techniques {model} --chip {chip} --rate 1",
+    "compare": "compare {chip} h100-sxm --model {model}",
 }
 # dense, grouped and multi-query, ALiBi, sliding windows, latent attention, experts, recurrent layers, four-bit weights
 MODELS = (

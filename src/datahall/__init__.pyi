@@ -337,6 +337,100 @@ def plan_train(
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
     """
 
+def compare(
+    things: str | Sequence[str] | None,
+    *,
+    set: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
+    model: str = "",
+    chip: str = "h100-sxm",
+    tp: str | int | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
+    context: str | int = 8192,
+    batch: str | int = 1,
+    as_of: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Questions, saved answers, chips, models or clouds side by side: what differs, and what that does.
+
+    THING is a scenario file, an answer saved as JSON, a chip, a model, or who rents chips out. Of an
+    input, a flag stands over --set, and --set over the file.
+
+    Parameters
+    ----------
+    things : str | Sequence[str] | None
+        Scenario files, answers saved as JSON, chips, models, or who rents chips out: several of one kind.
+    set : str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+        One more variant of a scenario file: inputs in place of what it says.
+    model : str
+        Model that chips run, or of every file.
+    chip : str
+        Chip that clouds rent out, that models run on, or of every file. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    context : str | int
+        Tokens of a sequence. (default 8192)
+    batch : str | int
+        Sequences at once. (default 1)
+    as_of : str
+        Day that ages are counted from (default: today).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall compare h100-sxm h200 b200 mi300x
+        datahall compare h100-sxm h200 --model llama-3.1-8b --batch 32
+        datahall compare aws gcp azure lambda coreweave --chip h100-sxm
+        datahall compare a.toml b.toml
+        datahall compare a.toml --set chips=2048 --set chips=2048,tp=8
+        datahall compare before.json after.json
+    """
+
+def sweep(
+    question: str,
+    *,
+    over: str | Mapping[str, Any] | Sequence[str] | None = None,
+    show: str | Sequence[str] | None = None,
+    best: str = "",
+    workers: str = "",
+    journal: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """One question at many points, on all cores or a Ray cluster; it goes on where it was stopped.
+
+    Values are a list, a range with a step (1..9:2) or one that grows by a factor (1..64:x2). With -o
+    FILE, points are kept in FILE.points until all are there.
+
+    Parameters
+    ----------
+    question : str
+        A scenario file: what is asked for each point.
+    over : str | Mapping[str, Any] | Sequence[str] | None
+        Inputs and their values: chips=512,1024 or users=1000..10000:1000 (steps) or batch=1..64:x2
+        (doubled).
+    show : str | Sequence[str] | None
+        Results that the table has (default: the main ones).
+    best : str
+        Result that the best point has the least or the most of (default: the first of the main ones).
+    workers : str
+        How many processes answer at once, or the Ray cluster that does, ray or ray://HOST:PORT (default:
+        one a core).
+    journal : str
+        Where points are kept as they end, from which a stopped sweep goes on (default: beside the file of
+        -o).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall sweep question.toml --over chips=512,1024,2048 users=1000..10000:1000
+        datahall sweep question.toml --over batch=1..256:x2 --best "most tokens_per_s" --show pass_s
+        datahall sweep question.toml --over tp=1,2,4,8 --workers 4 -o sweep.csv
+        datahall sweep question.toml --over tp=1,2,4,8 --workers ray
+    """
+
 def explain(
     term: str = "",
     *,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["yes", "no"]
 
+SCHEMA, VERSION = "datahall/answer", 2  # of an answer as JSON
+
 # units that say how a number is shown but are no part of its key in JSON
 _UNSPOKEN = {"", "count", "year", "citation"}
 
@@ -73,13 +75,17 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of SI numbers and text; `marked` is the row that was chosen."""
+    """Rows of SI numbers and text; `marked` is the row that was chosen.
+
+    One that is `data` is too long for a person: programs have it, in JSON, CSV and Python.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     marked: int | None = None
     note: str = ""
+    data: bool = False
 
     def records(self) -> list[dict[str, Cell]]:
         """The rows as dictionaries under the keys of JSON."""
@@ -281,6 +287,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             titles = ", ".join(one.title for one in self.tables) or "none"
             raise OutputError(f"there is no table {table}", hint=f"its tables: {titles}")
         return DataFrame.from_records(self.tables[table].records())
+
+    @property
+    def shown_tables(self) -> tuple[Table, ...]:
+        """Those that a person reads."""
+        return tuple(table for table in self.tables if not table.data)
 
     def citations(self) -> tuple[Source, ...]:
         """Every source behind this answer once; a citation in a table counts from 1 in this list."""

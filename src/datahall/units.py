@@ -65,6 +65,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "flop_per_s": _per_second(_FLOP, "FLOPS", "OPS"),
     "s": _TIME,
     "chip_s": {"chip-hours": HOUR_S, "chip-h": HOUR_S, "chip-days": DAY_S},
+    "flop_per_j": _scaled({"FLOP/J": 1.0}, _DECIMAL),
     "w": _scaled({"W": 1.0}, _DECIMAL, {"m": 1e-3}),
     "j": _scaled({"J": 1.0, "Wh": HOUR_S}, _DECIMAL),
     "w_per_s": _scaled({"W/s": 1.0, "W/min": 1 / 60.0}, _DECIMAL),
@@ -104,6 +105,7 @@ _SHOWN: dict[str, tuple[str, str]] = {
     "bytes_per_s": ("B/s", "kMGTPE"),
     "flop": ("FLOP", "kMGTPE"),
     "flop_per_s": ("FLOP/s", "kMGTPE"),
+    "flop_per_j": ("FLOP/J", "kMGTPE"),
     "w": ("W", "kMG"),
     "w_per_s": ("W/s", "kMG"),
     "j_per_token": ("J/token", "kM"),
@@ -181,7 +183,8 @@ def _in_si(value: float, factor: float) -> float:
 # what a quantity is called in an error, and how one is written
 _SAID: dict[str, tuple[str, str]] = {
     "bytes": ("bytes", '"80 GB" or "80 GiB"'), "bytes_per_s": ("bandwidth", '"400 Gb/s" or "3.35 TB/s"'),
-    "flop": ("operations", '"1 TFLOP"'), "flop_per_s": ("operations per second", '"989 TFLOP/s"'),
+    "flop": ("operations", '"1 TFLOP"'), "flop_per_j": ("operations of a joule", '"1 TFLOP/J"'),
+    "flop_per_s": ("operations per second", '"989 TFLOP/s"'),
     "s": ("time", '"50 ms"'), "w": ("power", '"700 W"'), "j": ("energy", '"1 kWh"'), "hz": ("frequency", '"1.98 GHz"'),
     "w_per_s": ("ramps of power", '"10 MW/min"'), "kg": ("mass", '"1,312 kg"'),
     "kg_per_j": ("carbon of energy", '"369 g/kWh"'), "usd_per_j": ("the price of energy", '"0.066 USD/kWh"'),

@@ -20,6 +20,8 @@ NOT_ASKED = {
     "validate": "its questions are rows of measurements, which tests/validation predicts",
     "check": "what it is asked about is files",
     "catalog add": "it writes into the user's folder",
+    "compare": "what it is asked about is files, or things that other verbs are asked about",
+    "sweep": "what it is asked about is a file",
     "explain": "a term, or any of the others with its chain",
 }
 FILES = Path(__file__).parent / "files"

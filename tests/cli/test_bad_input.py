@@ -11,7 +11,7 @@ from datahall.cli import main
 
 BAD = [
     # words, exit code, what the error must say
-    ("shw", 2, "did you mean: show?"),
+    ("shw", 2, "did you mean: show, sweep?"),
     ("show chp h100", 2, "did you mean: chip"),
     ("catalog prics", 2, "did you mean: prices"),
     ("show chip", 2, "CHIP is missing"),

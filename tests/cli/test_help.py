@@ -32,7 +32,7 @@ COMMANDS = [*below(root, ())]
 
 def test_the_verbs_are_those_of_the_design() -> None:
     assert root.list_commands(click.Context(root)) == [
-        "plan", "explain", "show", "simulate", "validate", "check", "catalog", "completion",
+        "plan", "compare", "sweep", "explain", "show", "simulate", "validate", "check", "catalog", "completion",
     ]  # fmt: skip
 
 

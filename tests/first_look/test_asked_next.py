@@ -23,7 +23,6 @@ DOCS = Path(__file__).parents[2] / "docs"
             ("plan serve llama-3.1-8b --rate 5 --objective cost", "money as an objective of plans"),
             ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
-            ("compare h100 h200 b200", "compare, of chips and of clouds"),
             ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
             ("plan serve llama-3.1-8b --rate 5 --disaggregated", "disaggregation in plan serve"),
             ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
@@ -52,6 +51,15 @@ def test_think_time_makes_fewer_chips(shelf: Catalog) -> None:
         for more in ({}, {"think": "30 s"})
     )
     assert reading < always  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "line", ["compare h100 h200 b200", "compare aws gcp azure lambda coreweave --chip h100-sxm"]
+)
+def test_chips_and_clouds_are_compared(line: str, datahall: Run) -> None:
+    outcome = datahall(*line.split())
+    assert outcome.code == 0
+    assert "leads in" in outcome.out
 
 
 @waits_for("the sensitivity of a plan to think time, in the plan")

@@ -41,6 +41,13 @@ collective = "all-reduce"
 ranks = 64
 size = "64 MB"
 """,
+    "fit.toml": """
+version = 1
+ask = "show fit"
+model = "llama-3.1-70b"
+[deployment]
+chip = "h200"
+""",
     "jobs.toml": """
 version = 1
 [fabric]
@@ -84,6 +91,8 @@ INSTEAD = {
     "catalog prices": f"--chip h100 --kind spot --as-of {DAY}",
     "catalog api-prices": f"gpt-4o-mini --first-party --as-of {DAY}",
     "check": "my-chip.toml scenario.toml",
+    "compare": f"h100-sxm h200 b200 --as-of {DAY}",
+    "sweep": "fit.toml --over tp=1,2,4,8 batch=1..64:x4",
 }
 
 
@@ -94,6 +103,9 @@ def line_of(verb: Verb) -> str:
 
 VERB_LINES = {verb.name.replace(" ", "-"): line_of(verb) for verb in VERBS}
 LINES = VERB_LINES | {
+    "compare-files": "compare fit.toml --set tp=4 --set tp=4,precision=fp8",
+    "compare-clouds": f"compare aws gcp azure lambda coreweave --chip h100-sxm --as-of {DAY}",
+    "sweep-csv": "sweep fit.toml --over tp=2,3 --format csv --quiet",
     "help": "--help",
     "help-show-roofline": "show roofline --help",
     "show-chip-claim": "show chip h100-sxm --claim 'peak.fp8=3958 TFLOP/s'",

@@ -183,11 +183,15 @@ def _function(place: str) -> Answering:
 def question_of(scenario: Scenario) -> dict[str, object]:
     """What was asked in plain types, as a file would have it."""
     asked: dict[str, object] = {"version": VERSION, "ask": scenario.verb}
-    for section, tables in scenario.said.items():
+    manners = {(one.section, one.key) for one in scenario.form.fields.values() if one.kind.manner}
+    for section, said in scenario.said.items():
+        tables = [
+            {key: value for key, value in table.items() if (section, key) not in manners} for table in said
+        ]
         if not section:
             asked |= tables[0] if tables else {}
         elif any(tables):
-            asked[section] = list(tables) if len(tables) > 1 else tables[0]
+            asked[section] = tables if len(tables) > 1 else tables[0]
     return asked
 
 
@@ -197,11 +201,14 @@ def inputs_of(scenario: Scenario) -> dict[str, Cell]:
     Of a section that a file has several times, such as two deployments, its tables stand whole under its name.
     """
     found: dict[str, Cell] = {}
+    said_only = verb_named(scenario.verb).asks_others
     for field in scenario.form.fields.values():
+        if said_only and not scenario.given(field.name):
+            continue
         sections = scenario.sections[field.section]
         values = [_acting(scenario, field, section) for section in sections]
         value = values[0] if values else None
-        if value is None or _says_nothing(scenario, field):
+        if value is None or field.kind.manner or _says_nothing(scenario, field):
             continue
         if _is_several(scenario, field.section) and (
             any(one != value for one in values)

@@ -91,6 +91,8 @@ def _kept(scenario: Scenario, form: Form) -> dict[str, Plain]:
     found: dict[str, Plain] = {}
     for name, field in form.fields.items():
         tables = scenario.said.get(field.section, ())
+        if field.kind.manner:
+            continue
         if tables and field.key in tables[0] and _takes(field, tables[0][field.key], scenario):
             found[name] = tables[0][field.key]
     return found
@@ -128,6 +130,8 @@ def _flag(form: Form, field: Field, value: Plain | None) -> str:
     if isinstance(field.kind, Flag):
         unsaid = not value and field.default is False  # there is no word for it
         return "" if unsaid else form.flag(field.name, str(value))
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return " ".join(form.flag(field.name, _inline(one)) for one in value)
     return form.flag(field.name, _inline(value))
 
 

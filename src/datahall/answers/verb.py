@@ -24,6 +24,10 @@ class Verb(NamedTuple):
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
     means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
+    asks_others: bool = False  # its inputs are handed to other questions, whose defaults are not its own
+    leads: tuple[
+        str, ...
+    ] = ()  # its main results, first what matters most: "least step_s", "most mfu_fraction"
 
     @property
     def group(self) -> str:

@@ -50,8 +50,14 @@ class Catalog(Failing, OfSites):
         self, extra: Iterable[Path | str] = (), *, shipped: Path = SHIPPED, user: bool = True
     ) -> None:
         self._shipped = shipped
+        self.user = user  # whether entries of the user's own lie over those shipped
         self.extra = tuple(map(str, extra))  # folders that whoever asks has named
         self.layers = (*((user_folder(),) if user else ()), *named_folders(self.extra, user))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where its entries lie: what is shipped first, then layer by layer."""
+        return (self._shipped, *self.layers)
 
     def chip(self, name: str) -> Chip:
         """Return a chip by name or alias."""
@@ -219,7 +225,7 @@ class Catalog(Failing, OfSites):
         file, folder = Path(path), self.own_folder
         names = self.check(file)
         install(file, folder, replace=replace)
-        for key in [key for key in vars(self) if key not in {"layers", "extra", "_shipped"}]:
+        for key in [key for key in vars(self) if key not in {"layers", "extra", "user", "_shipped"}]:
             del self.__dict__[key]
         load.cache_clear()
         return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs import words
 from datahall.cli.delivery import Delivery, deliver, talk
 from datahall.cli.groups import SETTINGS, write_examples
+from datahall.cli.kept import kept_beside
 from datahall.cli.names import completer
 from datahall.cli.process import keep_memory
 from datahall.errors import CatalogError, OutputError, ScenarioError
@@ -25,6 +27,7 @@ from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
 if TYPE_CHECKING:
     from datahall.catalog import Catalog
 
+PAIR = re.compile(r"[A-Za-z][\w.-]*=")
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_EVERY = ("form", "as_json", "output", "folders", "quiet", "color", "debug", "help")
 
@@ -72,6 +75,7 @@ class Question(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse an option that is said twice: click would let the last one win."""
+        args = self._gathered(args)
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         once = [one for one in order if isinstance(one, click.Option) and not (one.multiple or one.count)]
         twice = next((one for place, one in enumerate(once) if one in once[:place]), None)
@@ -84,6 +88,19 @@ class Question(click.Command):
                 message, hint = f"{flag} is said twice", "say it once"
             raise ScenarioError(message, where=flag, hint=hint)
         return super().parse_args(ctx, args)
+
+    def _gathered(self, args: Sequence[str]) -> list[str]:
+        """Words key=value that follow the value of a flag which takes such, put to it with a comma."""
+        flags = {flag_of(name) for name, field in self.form.fields.items() if field.kind.is_gathered}
+        words: list[str] = []
+        value = False  # whether the word before is the value of such a flag
+        for word in args:
+            if value and PAIR.match(word) and words[-1] not in flags:
+                words[-1] += f",{word}"
+                continue
+            value = (bool(words) and words[-1] in flags) or word.partition("=")[0] in flags
+            words.append(word)
+        return words
 
     def run(
         self,
@@ -112,7 +129,8 @@ class Question(click.Command):
         way.check(json=as_json, traced=self.verb.traced)
         catalog = open_catalog(folders)
         keep_memory()
-        deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
+        with kept_beside(way.target, given, self.form):
+            deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
 
     def _given(self, context: click.Context, typed: dict[str, Any]) -> dict[str, Raw]:
         """What a person typed, by the names of inputs."""
@@ -172,7 +190,7 @@ def _joined(field: Field | None, values: tuple[str, ...]) -> Raw:
     if field is not None and isinstance(field.kind, Text):
         return " ".join(values)
     if field is None or not isinstance(field.kind, Listed):
-        return list(values)
+        return list(values) if len(values) > 1 or field is None else values[0]
     return [word for value in values for word in listed(value)]
 
 
@@ -184,7 +202,7 @@ def _option(field: Field) -> click.Option:
         spelled = flag if field.default is False else f"{flag}/{flag_of(f'no_{field.name}')}"
         return click.Option([field.name, spelled], is_flag=True, default=None, help=text)
     return click.Option(
-        [field.name, flag], metavar=field.placeholder, help=text, multiple=isinstance(field.kind, Listed),
+        [field.name, flag], metavar=field.placeholder, help=text, multiple=field.kind.is_repeated,
         shell_complete=completer(field),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from datahall.report.tree import remark, standing
 def markdown(answer: Answer) -> str:
     """Write the answer as Markdown."""
     blocks = [f"**{_escaped(answer.headline)}**", _escaped(answer.binding)]
-    blocks += [_table(table) for table in answer.tables]
+    blocks += [_table(table) for table in answer.shown_tables]
     if answer.figure is not None:
         blocks.append("### How it adds up\n\n" + "\n".join(_tree(answer.figure, answer.citations())))
     if answer.notes:

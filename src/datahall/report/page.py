@@ -47,7 +47,7 @@ def fragment(answer: Answer, *, explain: bool = False) -> str:
     from datahall import __version__
 
     citations = answer.citations()
-    shown = [_figure(chart) for chart in answer.charts] + [_table(table) for table in answer.tables]
+    shown = [_figure(chart) for chart in answer.charts] + [_table(table) for table in answer.shown_tables]
     sections = [_chain(answer, explain=True), *shown] if explain else [*shown, _chain(answer, explain=False)]
     sections += [_list("notes", "ul", answer.notes), _sources(citations), _commands(answer.next_commands)]
     return (

@@ -25,7 +25,7 @@ def table_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet
     """The answer as tables, with the first levels of its breakdown."""
     console = _console(width, color)
     _opening(console, answer)
-    for one in answer.tables:
+    for one in answer.shown_tables:
         _table(console, one)
     if answer.figure is not None:
         _heading(console, "how it adds up" if answer.figure.parts else "what it rests on")
@@ -44,7 +44,7 @@ def tree_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet:
         console.print()
         console.print(tree.draw(answer.figure, answer.citations()))
     else:
-        for one in answer.tables:
+        for one in answer.shown_tables:
             _table(console, one)
     _sources(console, answer.citations())
     _closing(console, answer, quiet=quiet)
@@ -66,7 +66,7 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
         console.print(tree.draw(answer.figure, answer.citations()))
         if answer.figure.band is not None and answer.figure.band.basis:
             console.print(Text(f"The band holds eight of ten measurements: {answer.figure.band.basis}"))
-    for one in answer.tables:
+    for one in answer.shown_tables:
         _table(console, one)
     _sources(console, answer.citations())
     _closing(console, answer, quiet=quiet)
@@ -145,5 +145,5 @@ def _closing(console: Console, answer: Answer, *, quiet: bool) -> None:
 def _cites(answer: Answer) -> bool:
     """Whether a table or the breakdown points into the list of sources."""
     return bool(answer.figure and answer.figure.citations()) or any(
-        column.unit == "citation" for one in answer.tables for column in one.columns
+        column.unit == "citation" for one in answer.shown_tables for column in one.columns
     )

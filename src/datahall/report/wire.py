@@ -10,13 +10,10 @@ from typing import Any, cast
 
 import msgspec
 
-from datahall.answer import Answer, Cell, Chart, Column, Table, Verdict
+from datahall.answer import SCHEMA, VERSION, Answer, Cell, Chart, Column, Table, Verdict
 from datahall.basis import Basis
 from datahall.breakdown import Band, Breakdown, Operation, Origin, Source
 from datahall.errors import DocumentError, Problem
-
-SCHEMA = "datahall/answer"
-VERSION = 2
 
 
 class _Heading(msgspec.Struct):

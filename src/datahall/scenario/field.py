@@ -139,6 +139,8 @@ CONCEPTS = {
         Concept(name="datapath", home="operations.datapath:DataPath"),
         Concept(name="cluster_job", inline=True, home="operations.scheduling:ClusterJob", many=True),
         Concept(name="scheduler", home="operations.scheduling:Scheduler"),
+        Concept(name="comparison", home="comparing:Comparison"),
+        Concept(name="sweep", home="comparing:Sweep"),
     )
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from datahall.errors import ScenarioError, nearest
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.kinds import Flag
 from datahall.scenario.takes import Takes
@@ -51,6 +52,16 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     def of(self, section: str) -> dict[str, Field]:
         """The inputs of one section by their keys in a file."""
         return {field.key: field for field in self.sections.get(section, ())}
+
+    def named(self, word: str) -> Field:
+        """An input by the name of its flag or keyword, or by its place in a file: "chips", "fabric.chips"."""
+        name, own = word.strip().replace("-", "_"), self.fields
+        found = own.get(name) or next((field for field in own.values() if field.path == name), None)
+        if found is None:
+            close = nearest(word, [*own, *(field.path for field in own.values())])
+            guess = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(own)}"
+            raise ScenarioError(f"{self.verb} takes no {word}", hint=guess)
+        return found
 
     def flag(self, name: str, value: str | None = None) -> str:
         """An input as the command line spells it."""

@@ -10,6 +10,7 @@ from datahall.answers.verb import Group, Verb
 from datahall.answers.verbs import (
     catalog,
     chip,
+    comparison,
     datapath,
     fabric,
     model,
@@ -25,6 +26,12 @@ from datahall.answers.verbs import (
 
 GROUPS = (
     Group("plan", "what to build, and why not something else", "decide"),
+    Group(
+        "compare",
+        "what differs between questions, answers, chips, models or clouds, and what that does",
+        "decide",
+    ),
+    Group("sweep", "one question at many points, and the best of them", "decide"),
     Group("explain", "the chain behind any answer, or what a term means", "decide"),
     Group("show", "one question, answered from closed forms", "look"),
     Group("simulate", "watch it happen, event by event", "look"),
@@ -34,6 +41,7 @@ GROUPS = (
 )
 # as a group lists its verbs
 SUBJECTS = (
+    comparison,
     chip,
     model,
     serving,

@@ -39,6 +39,7 @@ VERBS = (
         about="chips to rent or buy, cheapest first, with the age of a price",
         answer="catalog.price:catalog_prices",
         takes=(Takes("offers"),),
+        leads=("least lowest_usd_per_hour",),
         examples=("--chip h100 --kind spot", '--chip b200 --max-age "90 days"'),
     ),
     Verb(

@@ -13,6 +13,15 @@ VERBS = (
         takes=(Takes("claim"),),
         arguments=("chip",),
         required=("chip",),
+        leads=(
+            "most memory_bytes",
+            "most memory_bytes_per_s",
+            "most peak_bf16_flop_per_s",
+            "most peak_fp8_flop_per_s",
+            "most scale_up_bytes_per_s",
+            "least power_limit_w",
+            "least price_usd",
+        ),
         examples=("h100-sxm", 'h100-sxm --claim "peak.fp8=3958 TFLOP/s"'),
     ),
     Verb(

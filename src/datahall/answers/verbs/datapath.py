@@ -15,6 +15,11 @@ VERBS = (
         arguments=("workload",),
         required=("workload", "chips"),
         means=(("chips", "How many chips read."), ("chip", f"Chip (default: {USUAL_CHIP}).")),
+        leads=(
+            "most utilisation_fraction",
+            "most margin_ratio",
+            "least stall_fraction",
+        ),
         examples=(
             "resnet50 --chips 64 --storage nvme,object",
             "unet3d --chips 36 --storage lustre --readers 16",

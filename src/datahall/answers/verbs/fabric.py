@@ -25,6 +25,11 @@ VERBS = (
         required=("topologies",),
         several=True,
         means=(JOINED,),
+        leads=(
+            "least price_usd",
+            "least power_w",
+            "most all_to_all_bytes_per_s",
+        ),
         examples=(
             "fat-tree --chips 16384 --chip h100-sxm --oversubscription 1:1",
             "nvl72 fat-tree torus tree --chips 9216",
@@ -48,6 +53,10 @@ VERBS = (
         arguments=("collective",),
         required=("collective",),
         means=(("chips", "How many chips take part; one an expert where experts are given."),),
+        leads=(
+            "least time_s",
+            "most busbw_bytes_per_s",
+        ),
         examples=(
             "all-reduce --on fat-tree --chips 1024 --chip h100-sxm --size 1GB",
             "all-reduce --on nvl72 --chips 144 --size 64MB --all",
@@ -109,6 +118,11 @@ VERBS = (
         means=(
             ON,
             JOINED,
+        ),
+        leads=(
+            "least makespan_s",
+            "most mean_bytes_per_s",
+            "most slowest_bytes_per_s",
         ),
         examples=(
             "scenario.toml",

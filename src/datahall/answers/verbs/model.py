@@ -22,6 +22,12 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         means=(("chips", "Kinds of chip to see whether it fits on (default: a few usual ones)."),),
+        leads=(
+            "least weight_bytes",
+            "least kv_bytes_per_token",
+            "least decode_bytes_per_token",
+            "least forward_flop_per_token",
+        ),
         examples=(
             "llama-3.1-70b --context 8192",
             "path/to/config.json --precision fp8 --batch 64",
@@ -48,6 +54,10 @@ VERBS = (
                 "context",
                 "Tokens of a prompt that prefill runs, or that a sequence holds before decode adds one.",
             ),
+        ),
+        leads=(
+            "least pass_s",
+            "most tokens_per_s",
         ),
         examples=(
             "h200 --model llama-3.1-8b --phase decode --batch 32 --context 4096",

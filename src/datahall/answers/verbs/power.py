@@ -32,6 +32,13 @@ VERBS = (
                 "says a layout).",
             ),
         ),
+        leads=(
+            "least provisioned_w",
+            "least site_w",
+            "least swing_w",
+            "least token_j",
+            "least day_kg",
+        ),
         examples=(
             "llama-3.1-405b --chips 100000",
             "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --swing-limit 5MW -o power.html",

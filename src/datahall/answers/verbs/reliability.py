@@ -36,6 +36,11 @@ VERBS = (
                 "How many chips it joins, rounded up to whole racks; a fabric that was built has its own.",
             ),
         ),
+        leads=(
+            "least lost_fraction",
+            "most mttf_s",
+            "least num_spares",
+        ),
         examples=(
             "--on nvl72 --chips 10000",
             "--on rail-optimised --chips 16384 --failures-like rsc-1",

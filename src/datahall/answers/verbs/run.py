@@ -38,6 +38,11 @@ VERBS = (
             MARGIN,
             ("tier", "Where copies are kept: device, host, peer, local, remote (default: the best of them)."),
         ),
+        leads=(
+            "most ettr_fraction",
+            "least needed_bytes_per_s",
+            "least restart_s",
+        ),
         examples=(
             "llama-3.1-405b --chips 16384 --storage 2TB/s",
             "llama-3.1-405b --chips 16384 --storage 1GB/s --tier remote",
@@ -67,6 +72,12 @@ VERBS = (
             CHIPS,
             MARGIN,
             ("deadline", "When the tokens must have been trained on, in nine of ten runs."),
+        ),
+        leads=(
+            "most ettr_fraction",
+            "least elapsed_s",
+            "least num_interruptions",
+            "least num_spares",
         ),
         examples=(
             "llama-3.1-405b --chips 16384 --days 54",

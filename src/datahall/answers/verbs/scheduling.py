@@ -26,6 +26,12 @@ VERBS = (
             ("chips", "How many chips (default: the most that a trace with starts held at once)."),
             ("domain", "Chips of a node, or of a scale-up domain of several (default: as the chip is sold)."),
         ),
+        leads=(
+            "least mean_wait_s",
+            "most utilisation_fraction",
+            "least makespan_s",
+            "least slowdown_ratio",
+        ),
         examples=(
             "jobs.toml --policy gang,backfill,topology",
             "sacct.txt --policy fifo,backfill --chips 2048",

@@ -42,6 +42,14 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
+        leads=(
+            "least num_chips",
+            "least ttft_s",
+            "least tpot_s",
+            "most chip_output_tokens_per_s",
+            "least site_w",
+            "least token_j",
+        ),
         examples=(
             "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
@@ -61,6 +69,11 @@ VERBS = (
         arguments=("model",),
         required=("model",),
         means=(("tp", "Chips that share each layer (default: the fewest that hold it)."),),
+        leads=(
+            "least num_chips",
+            "most num_sequences",
+            "least weight_bytes",
+        ),
         examples=(
             "llama-3.1-70b --chip h100-sxm --context 32k",
             "deepseek-v3 --chip h200-sxm --precision fp8 --tp 8 --batch 256",
@@ -84,6 +97,10 @@ VERBS = (
         arguments=("model",),
         required=("model", "rate"),
         means=(ON_FABRIC,),
+        leads=(
+            "most together_ratio",
+            "most chip_requests_per_s",
+        ),
         examples=(
             "llama-3.1-70b --chip h200 --rate 5",
             'llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"',
@@ -113,6 +130,14 @@ VERBS = (
         required=("model",),
         traced=True,
         means=(ON_FABRIC, ("rate", 'Requests per second, or "inf": all at once.')),
+        leads=(
+            "most good_fraction",
+            "least num_chips",
+            "most output_tokens_per_s",
+            "least ttft_p95_s",
+            "least tpot_p95_s",
+            "least e2e_p95_s",
+        ),
         examples=(
             "llama-3.1-70b --chip h100-sxm --tp 4 --replicas 45 --rate 80 --isl 1000",
             "llama-3.1-8b --chip l40s --users 32 --traffic azure-conversation",

@@ -48,6 +48,15 @@ VERBS = (
                 "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
             ),
         ),
+        leads=(
+            "least elapsed_s",
+            "least num_chips",
+            "most mfu_fraction",
+            "most tokens_per_s",
+            "least site_w",
+            "least run_j",
+            "most headroom_bytes",
+        ),
         examples=(
             "llama-3.1-70b --tokens 15T --chips 2048 --chip h200",
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
@@ -75,6 +84,10 @@ VERBS = (
                 "How many chips (default: all of a fabric that was built, or as few as the layout needs).",
             ),
         ),
+        leads=(
+            "least total_bytes",
+            "most headroom_bytes",
+        ),
         examples=(
             "deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full",
             "llama-3.1-70b --layout run.sh --chips 512",
@@ -99,6 +112,14 @@ VERBS = (
         required=("model",),
         traced=True,
         means=(("seed", "Seed of which hosts are slow, and of how much chips jitter."),),
+        leads=(
+            "least step_s",
+            "most mfu_fraction",
+            "most tokens_per_s",
+            "least bubble_fraction",
+            "least exposed_s",
+            "most headroom_bytes",
+        ),
         examples=(
             "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --zero 2 --global-batch 2048",
             "llama-3.1-70b --chips 512 --chip h200 --tp 4 --pp 8 --vpp 5",

@@ -1,5 +1,6 @@
 """Kinds of input: how each is read from what a person wrote, bounded, written back and described."""
 
+from datahall.scenario.kinds.changes import Axes, Axis, Change
 from datahall.scenario.kinds.fabrics import Ratios, Sides, Topology, Version
 from datahall.scenario.kinds.kind import Kind, Plain, Raw, Reading, key_of, shown
 from datahall.scenario.kinds.lists import Listed, Mapped, Numbers, inline_table, listed
@@ -21,6 +22,9 @@ from datahall.scenario.kinds.texts import Choice, File, Flag, Name, Text, unknow
 __all__ = [
     "LARGEST",
     "LARGEST_OF",
+    "Axes",
+    "Axis",
+    "Change",
     "Choice",
     "Count",
     "File",

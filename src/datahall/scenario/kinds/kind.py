@@ -52,6 +52,7 @@ class Kind(msgspec.Struct, frozen=True):
     group: str = ""  # inputs that verbs take together
     metavar: str = ""
     example: str = ""
+    manner: bool = False  # says how it is answered: no part of the question, and in no answer
 
     def read(self, raw: Raw, at: Reading) -> object:
         raise NotImplementedError
@@ -89,6 +90,16 @@ class Kind(msgspec.Struct, frozen=True):
     def sample(self) -> str:
         """A value that could be written."""
         return self.example
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a flag may be given several times."""
+        return False
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether words key=value that follow the value of a flag are of it, as if a comma stood between."""
+        return False
 
     @property
     def words(self) -> tuple[str, ...]:

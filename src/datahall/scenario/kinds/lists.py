@@ -25,6 +25,10 @@ class Listed(Kind, frozen=True):
         return self.example or self.of.sample
 
     @property
+    def is_repeated(self) -> bool:
+        return True
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Those of an item."""
         return self.of.words

@@ -181,7 +181,7 @@ class File(Kind, frozen=True):
 
     def placeholder(self, attribute: str) -> str:
         del attribute
-        return "FILE"
+        return self.metavar or "FILE"
 
 
 class Flag(Kind, frozen=True):
