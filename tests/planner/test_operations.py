@@ -234,9 +234,11 @@ def test_replicas_that_are_down_by_hand() -> None:
         name="all", component="gpu", rate_per_node_day=0.02, repair_fraction=0.0, repair_median_s=0.0,
         repair_sigma=0.0, survives="remote",
     )  # fmt: skip
-    process = FailureProcess(preset="llama-3", causes=(cause,), num_nodes=100, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(cause,), num_nodes=100, num_node_chips=8
+    )
     upkeep = Upkeep(
-        process=process, preset=CATALOG.failure_preset("llama-3"), num_replicas=200, num_lost=2,
+        process=process, num_replicas=200, num_lost=2,
         back_s=0.5 * DAY_S, rates=FailureRates(enough_fraction=0.95),
     )  # fmt: skip
     assert upkeep.mttf_s == pytest.approx(0.5 * DAY_S)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import Tier
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
@@ -24,6 +25,8 @@ from datahall.reliability.simulation.simulate import (
     played_again,
     simulate_runs,
 )
+
+CATALOG = Catalog(user=False)
 
 DAY_S = 86_400.0
 
@@ -41,7 +44,9 @@ def failing(
         name="it", component=component, rate_per_node_day=DAY_S / mttf_s / num_nodes, survives=survives,
         repair_fraction=repair_fraction, repair_median_s=3600.0, repair_sigma=0.5,
     )  # fmt: skip
-    return FailureProcess(preset="", causes=(cause,), num_nodes=num_nodes, num_node_chips=8)
+    return FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(cause,), num_nodes=num_nodes, num_node_chips=8
+    )
 
 
 def tier(
@@ -195,7 +200,9 @@ def test_a_copy_that_is_left_holds_what_it_held() -> None:
     near, far = (
         failing(1000.0 / share, survives=kind).causes[0] for share, kind in ((0.9, "host"), (0.1, "remote"))
     )
-    process = FailureProcess(preset="", causes=(near, far), num_nodes=1000, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(near, far), num_nodes=1000, num_node_chips=8
+    )
     plan = [every(10.0, tier("host", 1e-6)), every(10_000.0, tier("remote", 1e-6))]
     runs = played(process, plan, restart(1.0), days=60.0)
     by_cause = runs.counts.sum(axis=0)
@@ -220,7 +227,9 @@ def test_a_failure_that_throws_a_run_back_undoes_the_corruption_since() -> None:
     """A copy every 100,000 s, failures every 2,000: each lands before whatever was corrupted, so nothing is found."""
     bad = failing(4000.0, survives="remote", component="corruption").causes[0]
     plain = failing(4000.0, survives="remote").causes[0]
-    process = FailureProcess(preset="", causes=(bad, plain), num_nodes=1000, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(bad, plain), num_nodes=1000, num_node_chips=8
+    )
     runs = played(process, [every(1e5)], restart(1.0, silent_s=2e5), days=20.0, num_runs=20)
     assert runs.runs["num_silent"].sum() > 1000
     assert (runs.lost_s("silent_s") == 0.0).all()

@@ -16,8 +16,6 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.closed_form import Expected
 from datahall.reliability.run import Run
@@ -30,8 +28,9 @@ SHOCK = "shock"  # the component of what nodes share
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
-def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
+def mttf_figure(run: Run) -> Breakdown:
     """Mean time between interruptions of the job."""
+    preset = run.process.preset
     counted = sum(cause.rate_per_node_day for cause in run.process.causes if cause.component != SHOCK)
     steady = interrupted(run.process, run.recovery).rate_per_node_day
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
@@ -84,7 +83,7 @@ def tier_figure(cadence: Cadence) -> Breakdown:
     return quotient(f"checkpoints to {tier.title}", blocking, interval, "fraction")
 
 
-def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown:
+def closed_figure(run: Run, found: Expected) -> Breakdown:
     """What the closed form says."""
     planned = []
     if isfinite(run.recovery.planned_every_s):
@@ -93,7 +92,7 @@ def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown
     if run.speed_fraction < 1.0:
         slower.append(speed_figure(run))
     return modelled(
-        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
+        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
         *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,
     )  # fmt: skip
 
@@ -130,9 +129,9 @@ def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     )
 
 
-def plan_figure(run: Run, plan: CheckpointPlan, preset: FailurePreset) -> Breakdown:
-    """What a plan of checkpoints keeps, planned stops aside."""
+def plan_figure(run: Run) -> Breakdown:
+    """What its plan of checkpoints keeps, planned stops aside."""
     return modelled(
-        "effective training time", plan.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
-        *(tier_figure(one) for one in plan.cadences), run.job.size.figure,
+        "effective training time", run.plan.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
+        *(tier_figure(one) for one in run.plan.cadences), run.job.size.figure,
     )  # fmt: skip

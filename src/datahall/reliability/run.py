@@ -6,9 +6,9 @@ from math import inf
 
 import msgspec
 
-from datahall.catalog.entries.failures import COPY_TIERS
+from datahall.catalog.entries.failures import COPY_TIERS, FailurePreset
 from datahall.errors import ScenarioError, option
-from datahall.reliability.asked import preset_of, process_asked
+from datahall.reliability.asked import process_asked
 from datahall.reliability.checkpoint.plan import (
     WORTH,
     CheckpointPlan,
@@ -126,7 +126,7 @@ def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: boo
     tiers = tiers_of(job, asked)
     if scenario.one(Recovering).restart_s is not None:
         tiers = tuple(msgspec.structs.replace(tier, load_s=0.0) for tier in tiers)
-    recovery = recovery_of(scenario, job, tiers[-1])
+    recovery = recovery_of(scenario, job, process.preset, tiers[-1])
     meets = interrupted(over(process, span_s), recovery)
     causes, mean_s = meets.causes, mttf_s(meets)
     shares, stop = stopping(shares_of(causes), recovery)
@@ -182,10 +182,9 @@ def named_tiers(asked: Checkpointing, tiers: tuple[CheckpointTier, ...]) -> tupl
     return used
 
 
-def recovery_of(scenario: Scenario, job: RunningJob, last: CheckpointTier) -> Recovery:
+def recovery_of(scenario: Scenario, job: RunningJob, preset: FailurePreset, last: CheckpointTier) -> Recovery:
     """How the run comes back: what was said, and what follows from it."""
     asked = scenario.one(Recovering)
-    preset = preset_of(scenario.one(FailureRates), job.cluster.chip, scenario.catalog)
     whole, noticed = asked.restart_s, detection_of(asked, job)
     every_s = asked.planned_every_s
     if every_s is None:

@@ -34,7 +34,7 @@ def _goal(section: Goodput | Upkeep) -> str:
 
 
 def _as_often(section: Goodput | Upkeep) -> str:
-    return rates_in_words(section.preset, section.rates)
+    return rates_in_words(section.process.preset, section.rates)
 
 
 def rates_in_words(preset: FailurePreset, rates: FailureRates) -> str:

@@ -21,7 +21,6 @@ from datahall.answers.run.simulation_tables import (
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
-    preset_named,
     slow_storage_notes,
     tier_notes,
     tiers_in_words,
@@ -55,10 +54,9 @@ def simulate_run(scenario: Scenario) -> Answer:
     kept = kept_promises(scenario, story)
     broken = [one for one in kept if not one.holds]
     fix = fixed(scenario, story, broken[0]) if broken and not story.is_hopeless else None
-    preset = preset_named(scenario, run)
     return Answer(
         kind="training run",
-        inputs=_inputs(scenario, run, preset.name),
+        inputs=_inputs(scenario, run),
         verdict="no" if _fails(story) or broken else "yes",
         headline=_headline(story, broken),
         binding=_binding(story, fix),
@@ -69,10 +67,10 @@ def simulate_run(scenario: Scenario) -> Answer:
             plan_table(story),
             *tolerance_tables(scenario.one(Recovering), run),
         ),
-        figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
+        figure=ettr_figure(story.found, closed_figure(run, story.closed), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
         notes=(
-            *_notes(story, rates_in_words(preset, scenario.one(FailureRates))),
+            *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
             *slow_storage_notes(scenario, run),
             *host_link_notes(run),
             *idle_in_run(scenario, story.run),
@@ -91,8 +89,12 @@ def _asked(scenario: Scenario) -> tuple[Run, float, float]:
     return run, *length_of(scenario, run)
 
 
-def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
-    found: dict[str, Cell] = {**run.job.used, **used_by_machine(scenario, run.job.cluster), "like": preset}
+def _inputs(scenario: Scenario, run: Run) -> dict[str, Cell]:
+    found: dict[str, Cell] = {
+        **run.job.used,
+        **used_by_machine(scenario, run.job.cluster),
+        "like": run.process.preset.name,
+    }
     if isfinite(run.recovery.planned_every_s):
         found["planned_every_s"] = run.recovery.planned_every_s
         found["planned_s"] = run.recovery.planned_s

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.story import Story
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import fmt
 
 SAME = 0.01  # of the time that closed form and simulation may differ by without a word
-
-
-def preset_named(scenario: Scenario, run: Run) -> FailurePreset:
-    """Whose failure rates are used."""
-    return preset_of(scenario.one(FailureRates), run.job.cluster.chip, scenario.catalog)
 
 
 def host_link_notes(run: Run) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         inputs={
             "model": best.replica.model.name,
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
-            "like": plan.part(Upkeep).preset.name,
+            "like": plan.part(Upkeep).process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
         headline=_headline(best) + _cut(best.demand),

@@ -50,7 +50,7 @@ def plan_train(scenario: Scenario) -> Answer:
             **used_by_job(plan.job, plan.search.framework, precision),
             **used_by_machine(scenario, plan.cluster),
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
-            "like": plan.part(Goodput).preset.name,
+            "like": plan.part(Goodput).run.process.preset.name,
         },
         headline=_headline(scenario, plan),
         binding=_binding(plan),

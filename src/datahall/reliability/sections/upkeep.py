@@ -13,8 +13,7 @@ from functools import cached_property
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import preset_of, process_asked
+from datahall.reliability.asked import process_asked
 from datahall.reliability.process import FailureProcess, mttf_s
 from datahall.reliability.spares import Spares, enough, spares_for
 from datahall.scenario.scenario import Scenario
@@ -26,7 +25,6 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A service with its failures and restarts."""
 
     process: FailureProcess
-    preset: FailurePreset  # whose failure rates
     num_replicas: int
     num_lost: int  # replicas that a failed node takes down
     back_s: float  # from a failure until they serve again
@@ -69,7 +67,6 @@ def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: 
     parts_s = back.detect_s + back.reschedule_s + load_s + back.warmup_s
     return Upkeep(
         process=process,
-        preset=preset_of(rates, chip, scenario.catalog),
         num_replicas=num_replicas,
         num_lost=min(num_replicas, max(1, process.num_node_chips // replica_chips)),
         back_s=parts_s if back.restart_s is None else back.restart_s,
