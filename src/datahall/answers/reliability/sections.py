@@ -6,22 +6,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from datahall.answer import Cell, Quantity
+from datahall.answers.reliability.words import rates_in_words
 from datahall.answers.section import Row, Words
 from datahall.counted import counted
 from datahall.units import fmt
 
 if TYPE_CHECKING:
-    from datahall.catalog.entries.failures import FailurePreset
     from datahall.reliability.sections.goodput import Goodput
     from datahall.reliability.sections.upkeep import Upkeep
-    from datahall.scenario.sections.operations.failures import FailureRates
-
-
-def with_interruptions(goodput: Goodput) -> str:
-    """How long a run is, interrupted as it will be."""
-    if goodput.elapsed_s == inf:
-        return "interrupted too often to end"
-    return f"{fmt(goodput.elapsed_s, 's', 3)} with interruptions"
 
 
 def _spares(num: int, num_chips: int, goal: str) -> Row:
@@ -35,14 +27,6 @@ def _goal(section: Goodput | Upkeep) -> str:
 
 def _as_often(section: Goodput | Upkeep) -> str:
     return rates_in_words(section.process.preset, section.rates)
-
-
-def rates_in_words(preset: FailurePreset, rates: FailureRates) -> str:
-    """Whose failures, and how often where somebody says that."""
-    if rates.failure_rate_per_node_day is None:
-        return f"failures as often as in {preset.title}"
-    often = fmt(rates.failure_rate_per_node_day, "per_node_day")
-    return f"failures of the kinds in {preset.title}, {often}"
 
 
 def _run(goodput: Goodput) -> tuple[Row, ...]:

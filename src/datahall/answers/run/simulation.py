@@ -6,8 +6,7 @@ from math import inf, isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
-from datahall.answers.reliability.sections import rates_in_words
-from datahall.answers.reliability.tolerance import tolerance_tables
+from datahall.answers.reliability.words import rates_in_words
 from datahall.answers.run.idle import idle_in_run
 from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
 from datahall.answers.run.simulation_tables import (
@@ -18,6 +17,7 @@ from datahall.answers.run.simulation_tables import (
     progress_chart,
     waterfall,
 )
+from datahall.answers.run.tolerance import tolerance_tables
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
