@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
 
 import msgspec
@@ -41,7 +42,7 @@ LEAST = 0.05  # of the time: a run that keeps less is given up
 ROUNDS = 3  # after which the length of a run and how often its nodes fail over it agree
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a run over weeks is made of."""
 
     job: RunningJob
@@ -72,7 +73,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """The textbook's interval of the last tier alone, beside the best one."""
         return daly_interval_s(self.plan.last.tier.blocking_s, self.plan.mttf_s)
 
-    @property
+    @cached_property
     def better(self) -> CheckpointPlan | None:
         """Other tiers that would keep clearly more."""
         best = self.best
@@ -93,7 +94,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """While it works."""
         return self.job.batch_tokens / self.step_s
 
-    @property
+    @cached_property
     def best(self) -> CheckpointPlan:
         """The best that could be done with all tiers that the machine has."""
         return best_plan(self.tiers, self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)

@@ -8,7 +8,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
 from datahall.answers.reliability.words import rates_in_words
 from datahall.answers.run.idle import idle_in_run
-from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
+from datahall.answers.run.promise import Fixed, broken_in_words, fixed, nothing_left, result_name
 from datahall.answers.run.simulation_tables import (
     cause_table,
     loss_table,
@@ -29,7 +29,10 @@ from datahall.answers.run.words import (
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.planner.training.laid import laid_job
+from datahall.planner.training.remedy import remedy_of
+from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.promise import Kept, kept_promises
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of
 from datahall.scenario.kinds import Plain
@@ -53,14 +56,15 @@ def simulate_run(scenario: Scenario) -> Answer:
     )
     kept = kept_promises(scenario, story)
     broken = [one for one in kept if not one.holds]
-    fix = fixed(scenario, story, broken[0]) if broken and not story.is_hopeless else None
+    remedy = remedy_of(scenario, story, broken[0]) if broken and not story.is_hopeless else None
+    fix = fixed(remedy, story) if remedy is not None else None
     return Answer(
         kind="training run",
         inputs=_inputs(scenario, run),
         verdict="no" if _fails(story) or broken else "yes",
         headline=_headline(story, broken),
         binding=_binding(story, fix),
-        results={**_results(story), **{one.key: one.share_fraction for one in kept}},
+        results={**_results(story), **{result_name(one): one.share_fraction for one in kept}},
         tables=(
             loss_table(story),
             cause_table(story),
@@ -71,7 +75,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
         notes=(
             *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
-            *slow_storage_notes(scenario, run),
+            *slow_storage_notes(storage_need(run, scenario)),
             *host_link_notes(run),
             *idle_in_run(scenario, story.run),
         ),
@@ -135,7 +139,7 @@ def _headline(story: Story, broken: list[Kept]) -> str:
             f"{what} trains {tokens} in {fmt(story.elapsed_s.mean, 's', 3)}: {share} of the time moves it forward, "
             f"with {times}"
         )
-    return f"{said}. {broken[0].sentence}" if broken else f"{said}."
+    return f"{said}. {broken_in_words(broken[0])}" if broken else f"{said}."
 
 
 def _binding(story: Story, fix: Fixed | None) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datahall.reliability.checkpoint.plan import CheckpointPlan
-from datahall.reliability.checkpoint.storage import storage_need
+from datahall.reliability.checkpoint.storage import StorageNeed
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.story import Story
-from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
 SAME = 0.01  # of the time that closed form and simulation may differ by without a word
@@ -42,9 +41,8 @@ def tier_notes(run: Run) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def slow_storage_notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
+def slow_storage_notes(need: StorageNeed) -> tuple[str, ...]:
     """That storage binds, where copies take longer to be written than is best between them."""
-    need = storage_need(run, scenario)
     if need.enough:
         return ()
     return (
