@@ -16,7 +16,7 @@ from datahall.reliability.ettr import best_interval_s, renewal_ettr
 from datahall.reliability.process import Cause, FailureProcess
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import LOSSES, Runs
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
 from datahall.reliability.simulation.simulate import (
     ANY_SIZE,
     PREEMPTED,
@@ -25,6 +25,7 @@ from datahall.reliability.simulation.simulate import (
     played_again,
     simulate_runs,
 )
+from datahall.reliability.spares import free_fraction
 
 CATALOG = Catalog(user=False)
 
@@ -408,3 +409,23 @@ def test_a_failure_in_a_restart_begins_it_anew() -> None:
     runs = played(failing(600.0), [every(30.0, tier(blocking_s=0.01))], restart(600.0), days=20.0)
     assert runs.ettr.mean() == pytest.approx(renewal_ettr(30.0, 0.01, 600.0, 600.0), abs=0.01)
     assert renewal_ettr(1e-6, 0.0, 600.0, 600.0) == pytest.approx(exp(-1))
+
+
+def test_hot_spares_help_only_those_who_find_one_free() -> None:
+    """Without a spare a run comes back as late as with cold ones, though nothing is repaired and nobody waits."""
+    process = failing(7200.0, repair_fraction=0.0)
+    cold = msgspec.structs.replace(restart(60.0), reschedule_s=120.0, num_spares=0)
+    runs = [
+        played(process, [every(600.0)], one, days=10.0)
+        for one in (cold, msgspec.structs.replace(cold, hot_spares=True))
+    ]
+    assert (runs[0].work_s == runs[1].work_s).all()
+
+
+def test_a_share_of_failures_finds_a_spare_free() -> None:
+    """One node in repair in the mean: e⁻¹ of the time none is."""
+    process = failing(3600.0 * exp(0.125), repair_fraction=1.0)
+    assert free_fraction(process, 0) == 0.0
+    assert free_fraction(process, 1) == pytest.approx(exp(-1.0))
+    assert free_fraction(process, 2) == pytest.approx(2 * exp(-1.0))
+    assert free_fraction(process, ANY_SPARES) == 1.0

@@ -51,20 +51,18 @@ def mttf_figure(run: Run) -> Breakdown:
     return quotient("time between failures", day, per_day, "s")
 
 
-def is_said_whole(run: Run) -> bool:
-    """Whether somebody says how long a restart takes, and not what it is made of."""
-    recovery = run.recovery
-    return not (recovery.detect_s or recovery.reschedule_s or run.plan.last.tier.load_s)
-
-
 def restart_figure(run: Run) -> Breakdown:
     """A restart of the whole run from the last tier, without what is waited for a spare."""
     recovery, last = run.recovery, run.plan.last.tier
-    if is_said_whole(run):
+    if recovery.is_whole:
         return given("restart", recovery.warmup_s, "s", field="restart")
     parts = [given("detect", recovery.detect_s, "s", field="detect")]
     if not recovery.hot_spares:
         parts.append(given("reschedule", recovery.reschedule_s, "s", field="reschedule"))
+    elif recovery.moved_s:
+        parts.append(
+            derived("reschedule", recovery.moved_s, "s", "in the mean: nothing while a hot spare is free")
+        )
     parts += [
         derived("load", last.load_s, "s", f"from {last.title}"),
         given("warm-up", recovery.warmup_s, "s", field="warm_up"),

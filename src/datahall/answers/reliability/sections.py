@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from datahall.answer import Cell, Quantity
-from datahall.answers.reliability.words import rates_in_words
+from datahall.answers.reliability.words import interruptions, rates_in_words
 from datahall.answers.section import Row, Words
 from datahall.counted import counted
 from datahall.units import fmt
@@ -34,7 +34,7 @@ def _run(goodput: Goodput) -> tuple[Row, ...]:
     every = f"an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of {fmt(run.restart_s, 's', 3)}"
     rows: list[Row] = [("time that moves it forward", Quantity(goodput.ettr, "fraction"), every)]
     if goodput.elapsed_s < inf:
-        times = counted(goodput.num_whole_interruptions, "interruption")
+        times = interruptions(goodput.num_interruptions)
         rows.append(("time of the run", Quantity(goodput.elapsed_s, "s"), f"expected, with {times}"))
     last = run.plan.last
     has = fmt(need.has_bytes_per_s, "bytes_per_s", 3)
@@ -78,10 +78,15 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     every = (
         f"a node fails every {fmt(upkeep.mttf_s, 's', 3)} and takes {lost} for {fmt(upkeep.back_s, 's', 3)}"
     )
-    more = f"so that as many as are needed serve {_goal(upkeep)}"
+    goal, added = f"so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
+    more = (
+        ("replicas to add", None, f"no number is enough {goal}")
+        if added is None
+        else ("replicas to add", Quantity(added.num, "count"), goal)
+    )
     return (
         ("capacity lost to restarts", Quantity(upkeep.lost_fraction, "fraction"), every),
-        ("replicas to add", Quantity(upkeep.more_replicas.num, "count"), more),
+        more,
         _spares(upkeep.spares.num, upkeep.num_node_chips, _goal(upkeep)),
     )
 
@@ -91,7 +96,7 @@ def _service_results(upkeep: Upkeep) -> dict[str, Cell]:
         "lost_fraction": upkeep.lost_fraction,
         "mttf_s": upkeep.mttf_s,
         "back_s": upkeep.back_s,
-        "num_more_replicas": upkeep.more_replicas.num,
+        "num_more_replicas": None if upkeep.more_replicas is None else upkeep.more_replicas.num,
         "num_spares": upkeep.spares.num,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from datahall.answers.run.simulation_tables import loss_word
+from datahall.answers.run.simulation_tables import LOSS_WORDS
 from datahall.counted import counted
 from datahall.planner.training.remedy import Remedy
 from datahall.reliability.promise import Kept
@@ -13,7 +13,7 @@ from datahall.reliability.simulation.story import Story, nothing_comes
 from datahall.scenario.kinds import Plain
 from datahall.units import fmt
 
-PARTS = ("detect", "reschedule", "warm_up")  # of a restart, which is said whole or by them
+PARTS = ("detect", "reschedule", "warm_up", "hot_spares")  # of a restart, which is said whole or by them
 WAYS = {
     "interval": "a checkpoint every {}, the best interval, instead of {}",
     "blocking": "checkpoints that stop it for {} instead of {}",
@@ -56,7 +56,7 @@ def _more_of_the_time(reach: Reach, ettr: float, story: Story) -> Fixed:
     if reach.best_ettr >= ettr:
         said = f"The best interval keeps {most} in the mean, and nine of ten runs must reach {wanted}."
     if not reach.ways:
-        lost = loss_word(story, story.losses[0].name)
+        lost = LOSS_WORDS[story.losses[0].name]
         return Fixed(
             f"{said} Neither cheaper checkpoints nor shorter restarts would do: most is lost to {lost}.", {}
         )

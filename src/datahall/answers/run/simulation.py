@@ -6,13 +6,13 @@ from math import inf, isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
-from datahall.answers.reliability.words import rates_in_words
+from datahall.answers.reliability.words import interruptions, rates_in_words
 from datahall.answers.run.idle import idle_in_run
 from datahall.answers.run.promise import Fixed, broken_in_words, fixed, nothing_left, result_name
 from datahall.answers.run.simulation_tables import (
+    LOSS_WORDS,
     cause_table,
     loss_table,
-    loss_word,
     plan_table,
     progress_chart,
     waterfall,
@@ -115,13 +115,13 @@ def _headline(story: Story, broken: list[Kept]) -> str:
     ettr, failures = story.ettr, story.failures
     what = f"{model.title or model.name} on {counted(run.job.num_chips, 'chip')}"
     if story.is_hopeless:
-        times = counted(story.num_interruptions, "interruption")
+        times = interruptions(story.failures.mean)
         little = fmt(ettr.mean, "fraction", 2)
         return f"{what} comes to nothing: {little} of the time moves it forward, with {times}."
     share = (
         f"{fmt(ettr.mean, 'fraction', 3)} ({fmt(ettr.low, 'fraction', 3)} to {fmt(ettr.high, 'fraction', 3)})"
     )
-    often = counted(story.num_interruptions, "interruption")
+    often = interruptions(story.failures.mean)
     times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
     if story.is_given_up:
         done = fmt(story.finished_fraction, "fraction", 3)
@@ -155,7 +155,7 @@ def _binding(story: Story, fix: Fixed | None) -> str:
         f"{fmt(story.closed.wall_rate_ettr, 'fraction', 3)} by the wall rate."
     )
     return (
-        f"Most is lost to {loss_word(story, first.name)}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
+        f"Most is lost to {LOSS_WORDS[first.name]}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
         f"{fmt(first.time_s.mean, 's', 3)} of each run. {closed}"
     )
 

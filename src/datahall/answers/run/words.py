@@ -73,6 +73,12 @@ def unlike_closed_form(story: Story) -> tuple[str, ...]:
             "the closed form is of a run that goes on: this one has few checkpoints, and what is done when it ends is "
             "kept"
         )
+    if story.has_few_restarts:
+        restart, elapsed = fmt(story.run.plan.restart_s, "s", 3), fmt(story.elapsed_s.mean, "s", 3)
+        notes.append(
+            f"the closed form is of a run that goes on, and does not apply: a restart takes {restart}, and this run "
+            f"is over after {elapsed}"
+        )
     return tuple(notes) or (
         f"the closed form is {fmt(abs(story.difference), 'fraction', 2)} of the time off here, where losses are large "
         "and meet each other: the simulation has them event by event",

@@ -46,11 +46,6 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def num_interruptions(self) -> float:
         return self.elapsed_s / self.run.mttf_s
 
-    @property
-    def num_whole_interruptions(self) -> int:
-        """The same, to the nearest whole one."""
-        return round(self.num_interruptions)
-
     @cached_property
     def spares(self) -> Spares:
         """Nodes to hold ready."""
