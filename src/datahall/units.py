@@ -309,8 +309,8 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
 
     >>> fmt(5e10, "bytes_per_s"), fmt(0.0345, "s"), fmt(70.6e9, "parameters"), fmt(0.123, "fraction")
     ('50 GB/s', '34.5 ms', '70.6B', '12.3 %')
-    >>> fmt(0.9999, "fraction"), fmt(1e-300, "per_node_day"), fmt(1e30, "bytes")
-    ('99.99 %', '1e-300/node-day', '1e12 EB')
+    >>> fmt(0.9999, "fraction"), fmt(1e-300, "per_node_day"), fmt(1e40, "bytes")
+    ('99.99 %', '1e-300/node-day', '1e22 EB')
     >>> fmt(0.95, "percentile"), fmt(0.9999, "percentile"), fmt(1, "tokens")
     ('P95', 'P99.99', '1 token')
     """

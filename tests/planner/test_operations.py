@@ -279,7 +279,7 @@ def test_what_takes_a_rack_takes_each_of_its_nodes() -> None:
 def test_a_service_that_restarts_for_ever_is_a_no() -> None:
     asked = {"model": "llama-3.1-8b", "rate": 50, "chips": ["h100-sxm"]}
     long = dh.plan_serve(**asked, restart="300d")
-    assert 0.4 < number(long, "lost_fraction") < 0.7
+    assert 0.2 < number(long, "lost_fraction") < 0.4, "2 chips fail less often than a whole node"
     assert long.verdict == "yes"
     never = dh.plan_serve(**asked, restart="36500d", failure_rate=100)
     assert (never.verdict, never.results["num_more_replicas"]) == ("no", None)

@@ -402,10 +402,10 @@ def test_failures_that_leave_nothing_are_not_blamed_on_storage() -> None:
 
 def test_a_run_that_comes_to_nothing_says_what_takes_its_time() -> None:
     said: dict[str, Any] = {"model": "llama-3.1-70b", "chips": 1024, "days": 20, "runs": 20}
-    blocked = dh.simulate_run(**said, blocking="100d")
+    blocked = dh.simulate_run(**said, blocking="19d", planned_every="3h")
     planned = dh.simulate_run(**said, planned_every="1h", planned="1h")
     assert blocked.verdict == planned.verdict == "no"
-    assert "stops it for 100 days" in blocked.binding
+    assert "stops it for 19 days" in blocked.binding
     assert "Planned stops of 60 min come every 60 min" in planned.binding
 
 
