@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import UnitError
-from datahall.units import SPELLINGS, example, fmt, parse, unit_of
+from datahall.units import SPELLINGS, chained, example, fmt, parse, short, unit_of
 
 SHOWN = sorted(set(SPELLINGS) - {"year"})
 
@@ -284,3 +284,23 @@ def test_a_wrong_unit_is_said_in_words_with_a_right_one(unit: str) -> None:
     assert not str(caught.value).partition("\n")[0].endswith((" of s", " of w", " of j", " of m", " of hz"))
     for text in example(unit).replace('"', "").split(" or "):
         assert parse(text, unit) > 0
+
+
+@pytest.mark.parametrize("unit", [*sorted(SPELLINGS), "points", "percentile", "per_s", ""])
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-30, 1e-12, 1e12, 1e18, 1e30, 1e300, 1.7e308])
+def test_no_figure_is_longer_than_a_word(unit: str, value: float) -> None:
+    for shown in (fmt(value, unit), chained(value, unit), short(value), fmt(-value, unit)):
+        assert len(shown) < 40, shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (1.0, "100 %"), (0.9994, "99.9 %"), (0.9996, "99.96 %"), (0.9999, "99.99 %"), (0.999999, "99.9999 %"),
+        (1.0 - 1e-15, "100 %"), (1.0001, "100 %"),
+    ],
+)  # fmt: skip
+def test_a_share_that_is_not_all_is_not_shown_as_all(share: float, shown: str) -> None:
+    assert fmt(share, "fraction") == shown
+    if share > 0.9995:
+        assert chained(share, "fraction").startswith(shown[:-2])

@@ -210,9 +210,27 @@ def example(unit: str) -> str:
     return _SAID.get(unit, ("", '"1"'))[1]
 
 
+TINY, HUGE = 1e-9, 1e16  # what is beyond is written with an exponent
+ROUNDING = 1e-7  # of 100 %: what is short of it by less is all
+
+
+def _percent(value: float, significant: int) -> str:
+    """A share of 100, with as many digits as tell it from all: 99.99 and not 100."""
+    short_of = 100.0 - 100.0 * value
+    text = _digits(value * 100, significant)
+    if text != "100" or short_of <= ROUNDING:
+        return text
+    return f"{value * 100:.{-math.floor(math.log10(short_of))}f}".rstrip("0")
+
+
 def _digits(value: float, significant: int = 4) -> str:
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    if not TINY <= abs(value) < HUGE:
+        mantissa, _, power = f"{value:.{significant - 1}e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(power)}"
     decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -266,7 +284,7 @@ def _own_way(value: float, unit: str, significant: int) -> str:
 
 
 def short(value: float, significant: int = 3) -> str:
-    """A number of a sentence: three digits or all before the point, and never an exponent.
+    """A number of a sentence: three digits or all before the point; no exponent but for what nobody could read without.
 
     >>> short(36712.4), short(1230.0), short(45.83), short(0.01234)
     ('36,712', '1,230', '45.8', '0.0123')
@@ -285,7 +303,7 @@ def chained(value: float, unit: str) -> str:
     if unit == "ratio":
         return f"{_digits(value)}×"
     if unit == "fraction":
-        return f"{_digits(value * 100)} %"
+        return f"{_percent(value, 4)} %"
     if unit == "tokens" and value == round(value) and 1 < abs(value) < 1e6:
         return f"{value:,.0f} tokens"
     if unit == "count" and value != round(value):
@@ -298,6 +316,8 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
 
     >>> fmt(5e10, "bytes_per_s"), fmt(0.0345, "s"), fmt(70.6e9, "parameters"), fmt(0.123, "fraction")
     ('50 GB/s', '34.5 ms', '70.6B', '12.3 %')
+    >>> fmt(0.9999, "fraction"), fmt(1e-300, "per_node_day"), fmt(1e40, "bytes")
+    ('99.99 %', '1e-300/node-day', '1e22 EB')
     >>> fmt(0.95, "percentile"), fmt(0.9999, "percentile"), fmt(1, "tokens")
     ('P95', 'P99.99', '1 token')
     """
@@ -313,24 +333,24 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         base, prefixes = _SHOWN[unit]
         return _prefixed(value, base, prefixes, significant)
     if unit == "fraction":
-        return f"{_digits(value * 100, 3)} %"
+        return f"{_percent(value, 3)} %"
     if unit == "percentile":
         return f"P{round(value * 100, 6):.9g}"
     if unit == "usd_per_j":
         return f"${_digits(value * KWH_J, 3)} /kWh"
     if unit in _PRICED:
         tail = _PRICED[unit]
-        if abs(value) >= 1000:
+        if 1000 <= abs(value) < HUGE:
             return f"${value:,.0f}{tail}"
-        return f"${value:.2f}{tail}" if abs(value) >= 1 else f"${_digits(value, 3)}{tail}"
+        return f"${value:.2f}{tail}" if 1 <= abs(value) < HUGE else f"${_digits(value, 3)}{tail}"
     if unit == "flop_per_byte":
         return f"{_digits(value, 3)} FLOP/B"
     if unit == "year":
-        return f"{value:.0f}"
+        return f"{value:.0f}" if abs(value) < HUGE else _digits(value)
     if unit == "bytes_per_parameter":
         return f"{_digits(value, significant)} B/parameter"
     if unit == "points":
-        return f"{value:.2f} points"
+        return f"{value:.2f} points" if abs(value) < HUGE else f"{_digits(value)} points"
     if unit == "ratio":
         return f"{_digits(value, 3)}×"
     text = _digits(value, max(significant, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from math import isfinite
+from math import comb, isfinite
 from typing import Any
 
 import msgspec
@@ -150,8 +150,10 @@ def test_the_figures_of_a_service_hang_together(served: Answer) -> None:
     assert number(served, "token_j") == pytest.approx(drawn_w / tokens_per_s)
     replica_chips = number(served, "num_chips") / number(served, "num_replicas")
     per_node = 8 / replica_chips
-    lost = per_node * number(served, "back_s") / number(served, "mttf_s") / number(served, "num_replicas")
-    assert number(served, "lost_fraction") == pytest.approx(lost)
+    own_s = number(served, "mttf_s") * number(served, "num_replicas") / per_node
+    assert number(served, "lost_fraction") == pytest.approx(
+        number(served, "back_s") / (own_s + number(served, "back_s"))
+    )
     assert number(served, "back_s") == pytest.approx(180 + 120 + 300 + number(served, "load_s"))
 
 
@@ -229,22 +231,59 @@ def test_less_load_draws_less(served: Answer) -> None:
 
 
 def test_replicas_that_are_down_by_hand() -> None:
-    """100 nodes of two replicas, one failure in 50 node-days, back after half a day: one node is down in the mean."""
+    """100 nodes of two replicas, one failure in 50 node-days, back after half a day: a node is down 0.5 of 50.5 d."""
     cause = Cause(
         name="all", component="gpu", rate_per_node_day=0.02, repair_fraction=0.0, repair_median_s=0.0,
         repair_sigma=0.0, survives="remote",
     )  # fmt: skip
-    process = FailureProcess(preset="llama-3", causes=(cause,), num_nodes=100, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(cause,), num_nodes=100, num_node_chips=8
+    )
     upkeep = Upkeep(
-        process=process, preset=CATALOG.failure_preset("llama-3"), num_replicas=200, num_lost=2,
+        process=process, num_replicas=200, num_lost=2,
         back_s=0.5 * DAY_S, rates=FailureRates(enough_fraction=0.95),
     )  # fmt: skip
     assert upkeep.mttf_s == pytest.approx(0.5 * DAY_S)
-    assert upkeep.lost_fraction == pytest.approx(2 / 200)
-    # P(Poisson(1) ≤ 2) = 0.9197, ≤ 3: 0.9810; each takes two replicas
+    assert upkeep.lost_fraction == pytest.approx(0.5 / 50.5)
+    # of 102 nodes P(Bin ≤ 2) = 0.919, of 103 P(Bin ≤ 3) = 0.980; each takes two replicas
+    chance = sum(comb(103, n) * (0.5 / 50.5) ** n * (50 / 50.5) ** (103 - n) for n in range(4))
+    assert upkeep.more_replicas is not None
     assert upkeep.more_replicas.num == 6
-    assert upkeep.more_replicas.enough_fraction == pytest.approx(0.9810, abs=1e-4)
+    assert upkeep.more_replicas.enough_fraction == pytest.approx(chance)
     assert upkeep.spares.num == 0
+    longer = msgspec.structs.replace(upkeep, back_s=150 * DAY_S)
+    assert longer.lost_fraction == pytest.approx(0.75)
+    assert longer.more_replicas is not None
+    assert 2 * 300 < longer.more_replicas.num < 2 * 400
+    for_ever = msgspec.structs.replace(upkeep, back_s=50_000_000 * DAY_S)
+    assert for_ever.lost_fraction < 1.0
+    assert for_ever.more_replicas is None
+
+
+def test_what_takes_a_rack_takes_each_of_its_nodes() -> None:
+    """Nodes that fail once in 100 days, and racks of 10 of them once in 100: a replica of one node in 50."""
+    one = Cause(
+        name="one", component="gpu", rate_per_node_day=0.01, repair_fraction=0.0, repair_median_s=0.0,
+        repair_sigma=0.0, survives="remote",
+    )  # fmt: skip
+    rack = msgspec.structs.replace(one, rate_per_node_day=0.001, num_nodes_lost=10)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(one, rack), num_nodes=100, num_node_chips=8
+    )
+    service = Upkeep(process=process, num_replicas=100, num_lost=1, back_s=DAY_S, rates=FailureRates())
+    assert service.own_mttf_s == pytest.approx(50 * DAY_S)
+    wide = msgspec.structs.replace(service, num_replicas=10)
+    assert wide.own_mttf_s == pytest.approx(DAY_S / 0.11)
+
+
+def test_a_service_that_restarts_for_ever_is_a_no() -> None:
+    asked = {"model": "llama-3.1-8b", "rate": 50, "chips": ["h100-sxm"]}
+    long = dh.plan_serve(**asked, restart="300d")
+    assert 0.2 < number(long, "lost_fraction") < 0.4, "2 chips fail less often than a whole node"
+    assert long.verdict == "yes"
+    never = dh.plan_serve(**asked, restart="36500d", failure_rate=100)
+    assert (never.verdict, never.results["num_more_replicas"]) == ("no", None)
+    assert "no number of replicas" in never.binding
 
 
 def test_weights_are_read_through_what_there_is() -> None:

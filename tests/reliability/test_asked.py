@@ -72,8 +72,7 @@ def test_a_fleet_of_ones_own_is_one_that_others_are_held_against(tmp_path: Path)
     catalog = Catalog(extra=[tmp_path], user=False)
     assert [one.name for one in gpu_fleets(catalog)] == [*shipped, "ours"]
     found = Rates(
-        process=process_asked(FailureRates(), catalog.chip("h100-sxm"), catalog, 64),
-        preset=catalog.failure_preset("llama-3"),
+        process=process_asked(FailureRates(like="llama-3"), catalog.chip("h100-sxm"), catalog, 64),
         catalog=catalog,
     ).node
     (published, _) = found.parts

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from datahall.catalog import Catalog
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.process import Cause, FailureProcess
 from datahall.reliability.simulation.outcome import Runs
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
+
+CATALOG = Catalog(user=False)
 
 DAY_S = 86_400.0
 
@@ -20,7 +23,9 @@ def runs(num_nodes_lost: int, num_spares: int, mttf_s: float = 5 * DAY_S) -> Run
         name="rack", component="host", rate_per_node_day=DAY_S / mttf_s / 1000, survives="remote",
         num_nodes_lost=num_nodes_lost, repair_fraction=1.0, repair_median_s=3600.0, repair_sigma=0.1,
     )  # fmt: skip
-    process = FailureProcess(preset="", causes=(cause,), num_nodes=1000, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(cause,), num_nodes=1000, num_node_chips=8
+    )
     tier = CheckpointTier(name="remote", blocking_s=1.0, drain_s=0.0, load_s=0.0)
     return simulate_runs(
         process, [Cadence(tier=tier, interval_s=600.0, share_fraction=1.0)],

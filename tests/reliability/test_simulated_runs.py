@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import Tier
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
 from datahall.reliability.process import Cause, FailureProcess
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import LOSSES, Runs
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
 from datahall.reliability.simulation.simulate import (
     ANY_SIZE,
     PREEMPTED,
@@ -24,6 +25,9 @@ from datahall.reliability.simulation.simulate import (
     played_again,
     simulate_runs,
 )
+from datahall.reliability.spares import free_fraction
+
+CATALOG = Catalog(user=False)
 
 DAY_S = 86_400.0
 
@@ -41,7 +45,9 @@ def failing(
         name="it", component=component, rate_per_node_day=DAY_S / mttf_s / num_nodes, survives=survives,
         repair_fraction=repair_fraction, repair_median_s=3600.0, repair_sigma=0.5,
     )  # fmt: skip
-    return FailureProcess(preset="", causes=(cause,), num_nodes=num_nodes, num_node_chips=8)
+    return FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(cause,), num_nodes=num_nodes, num_node_chips=8
+    )
 
 
 def tier(
@@ -195,7 +201,9 @@ def test_a_copy_that_is_left_holds_what_it_held() -> None:
     near, far = (
         failing(1000.0 / share, survives=kind).causes[0] for share, kind in ((0.9, "host"), (0.1, "remote"))
     )
-    process = FailureProcess(preset="", causes=(near, far), num_nodes=1000, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(near, far), num_nodes=1000, num_node_chips=8
+    )
     plan = [every(10.0, tier("host", 1e-6)), every(10_000.0, tier("remote", 1e-6))]
     runs = played(process, plan, restart(1.0), days=60.0)
     by_cause = runs.counts.sum(axis=0)
@@ -220,7 +228,9 @@ def test_a_failure_that_throws_a_run_back_undoes_the_corruption_since() -> None:
     """A copy every 100,000 s, failures every 2,000: each lands before whatever was corrupted, so nothing is found."""
     bad = failing(4000.0, survives="remote", component="corruption").causes[0]
     plain = failing(4000.0, survives="remote").causes[0]
-    process = FailureProcess(preset="", causes=(bad, plain), num_nodes=1000, num_node_chips=8)
+    process = FailureProcess(
+        preset=CATALOG.failure_preset("llama-3"), causes=(bad, plain), num_nodes=1000, num_node_chips=8
+    )
     runs = played(process, [every(1e5)], restart(1.0, silent_s=2e5), days=20.0, num_runs=20)
     assert runs.runs["num_silent"].sum() > 1000
     assert (runs.lost_s("silent_s") == 0.0).all()
@@ -399,3 +409,23 @@ def test_a_failure_in_a_restart_begins_it_anew() -> None:
     runs = played(failing(600.0), [every(30.0, tier(blocking_s=0.01))], restart(600.0), days=20.0)
     assert runs.ettr.mean() == pytest.approx(renewal_ettr(30.0, 0.01, 600.0, 600.0), abs=0.01)
     assert renewal_ettr(1e-6, 0.0, 600.0, 600.0) == pytest.approx(exp(-1))
+
+
+def test_hot_spares_help_only_those_who_find_one_free() -> None:
+    """Without a spare a run comes back as late as with cold ones, though nothing is repaired and nobody waits."""
+    process = failing(7200.0, repair_fraction=0.0)
+    cold = msgspec.structs.replace(restart(60.0), reschedule_s=120.0, num_spares=0)
+    runs = [
+        played(process, [every(600.0)], one, days=10.0)
+        for one in (cold, msgspec.structs.replace(cold, hot_spares=True))
+    ]
+    assert (runs[0].work_s == runs[1].work_s).all()
+
+
+def test_a_share_of_failures_finds_a_spare_free() -> None:
+    """One node in repair in the mean: e⁻¹ of the time none is."""
+    process = failing(3600.0 * exp(0.125), repair_fraction=1.0)
+    assert free_fraction(process, 0) == 0.0
+    assert free_fraction(process, 1) == pytest.approx(exp(-1.0))
+    assert free_fraction(process, 2) == pytest.approx(2 * exp(-1.0))
+    assert free_fraction(process, ANY_SPARES) == 1.0

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from datahall.catalog import Catalog
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.process import Cause, FailureProcess
 from datahall.reliability.simulation.outcome import Runs
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
+
+CATALOG = Catalog(user=False)
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 TRACES = list(
@@ -29,7 +32,7 @@ def on_spot(up_s: float, down_s: float, restart_s: float, interval_s: float, blo
     """Runs of 200 days on one node that is taken away and comes back."""
     tier = CheckpointTier(name="remote", blocking_s=blocking_s, drain_s=0.0, load_s=0.0)
     return simulate_runs(
-        FailureProcess(preset="", causes=(NEVER,), num_nodes=1, num_node_chips=1),
+        FailureProcess(preset=CATALOG.failure_preset("llama-3"), causes=(NEVER,), num_nodes=1, num_node_chips=1),
         [Cadence(tier=tier, interval_s=interval_s, share_fraction=1.0)],
         Recovery(
             detect_s=0.0, reschedule_s=0.0, warmup_s=restart_s, preempted_every_s=up_s, back_s=down_s

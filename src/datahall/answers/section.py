@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from datahall.answer import Cell, Quantity
 
-Row = tuple[str, Quantity, str]  # what, how much, which is
+Row = tuple[str, Quantity | None, str]  # what, how much, which is; None: no number is
 
 
 def _nothing(_: object) -> str:

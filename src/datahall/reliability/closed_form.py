@@ -22,7 +22,7 @@ from datahall.reliability.run import Run, stopping
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import PREEMPTED, SILENT
 
-FEW = 20.0  # intervals of a run: with fewer, what is done since the last copy when it ends is seen
+FEW = 20.0  # intervals or restarts of a run: with fewer, it is seen that it ends in the midst of one
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +111,11 @@ def is_short(run: Run, elapsed_s: float) -> bool:
     """Whether a run ends after few intervals: what is done since the last copy is seen then, and nothing has it."""
     copied_s = min(run.plan.last.interval_s, run.recovery.planned_every_s)
     return copied_s < elapsed_s < FEW * copied_s
+
+
+def has_few_restarts(run: Run, elapsed_s: float) -> bool:
+    """Whether a run ends after what a few restarts take: the last of them is cut off then, or has not come."""
+    return elapsed_s < FEW * run.plan.restart_s
 
 
 def planned_fraction(recovery: Recovery, until_s: float) -> float:

@@ -6,6 +6,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.scenario.sections.training import TrainingJob
 from datahall.training.early import check_job, check_machine, says_layout
@@ -41,5 +42,12 @@ def check_weeks(scenario: Scenario) -> None:
             f"{option('deadline')} is for tokens, and the run ends after {fmt(days * DAY_S, 's')} anyway",
             field="deadline",
             hint=f"{option('tokens', '15T')} in place of {option('days')}, or leave {option('deadline')} out",
+        )
+    blocking_s = scenario.one(Checkpointing).blocking_s
+    if days is not None and blocking_s is not None and blocking_s >= days * DAY_S:
+        raise ScenarioError(
+            f"a checkpoint stops the run for {fmt(blocking_s, 's')}, and it is over after {fmt(days * DAY_S, 's')}",
+            field="blocking",
+            hint=f"a shorter {option('blocking')}, or more {option('days')}",
         )
     check_checkpoint(scenario)

@@ -16,8 +16,6 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.closed_form import Expected
 from datahall.reliability.run import Run
@@ -30,8 +28,9 @@ SHOCK = "shock"  # the component of what nodes share
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
-def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
+def mttf_figure(run: Run) -> Breakdown:
     """Mean time between interruptions of the job."""
+    preset = run.process.preset
     counted = sum(cause.rate_per_node_day for cause in run.process.causes if cause.component != SHOCK)
     steady = interrupted(run.process, run.recovery).rate_per_node_day
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
@@ -52,20 +51,18 @@ def mttf_figure(run: Run, preset: FailurePreset) -> Breakdown:
     return quotient("time between failures", day, per_day, "s")
 
 
-def is_said_whole(run: Run) -> bool:
-    """Whether somebody says how long a restart takes, and not what it is made of."""
-    recovery = run.recovery
-    return not (recovery.detect_s or recovery.reschedule_s or run.plan.last.tier.load_s)
-
-
 def restart_figure(run: Run) -> Breakdown:
     """A restart of the whole run from the last tier, without what is waited for a spare."""
     recovery, last = run.recovery, run.plan.last.tier
-    if is_said_whole(run):
+    if recovery.is_whole:
         return given("restart", recovery.warmup_s, "s", field="restart")
     parts = [given("detect", recovery.detect_s, "s", field="detect")]
     if not recovery.hot_spares:
         parts.append(given("reschedule", recovery.reschedule_s, "s", field="reschedule"))
+    elif recovery.moved_s:
+        parts.append(
+            derived("reschedule", recovery.moved_s, "s", "in the mean: nothing while a hot spare is free")
+        )
     parts += [
         derived("load", last.load_s, "s", f"from {last.title}"),
         given("warm-up", recovery.warmup_s, "s", field="warm_up"),
@@ -84,7 +81,7 @@ def tier_figure(cadence: Cadence) -> Breakdown:
     return quotient(f"checkpoints to {tier.title}", blocking, interval, "fraction")
 
 
-def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown:
+def closed_figure(run: Run, found: Expected) -> Breakdown:
     """What the closed form says."""
     planned = []
     if isfinite(run.recovery.planned_every_s):
@@ -93,7 +90,7 @@ def closed_figure(run: Run, found: Expected, preset: FailurePreset) -> Breakdown
     if run.speed_fraction < 1.0:
         slower.append(speed_figure(run))
     return modelled(
-        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
+        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
         *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,
     )  # fmt: skip
 
@@ -130,9 +127,9 @@ def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     )
 
 
-def plan_figure(run: Run, plan: CheckpointPlan, preset: FailurePreset) -> Breakdown:
-    """What a plan of checkpoints keeps, planned stops aside."""
+def plan_figure(run: Run) -> Breakdown:
+    """What its plan of checkpoints keeps, planned stops aside."""
     return modelled(
-        "effective training time", plan.ettr, "fraction", RENEWAL, mttf_figure(run, preset), restart_figure(run),
-        *(tier_figure(one) for one in plan.cadences), run.job.size.figure,
+        "effective training time", run.plan.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
+        *(tier_figure(one) for one in run.plan.cadences), run.job.size.figure,
     )  # fmt: skip

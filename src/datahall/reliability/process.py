@@ -48,7 +48,7 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
 class FailureProcess(msgspec.Struct, frozen=True, kw_only=True):
     """All the ways in which the nodes of one job fail."""
 
-    preset: str
+    preset: FailurePreset  # whose rates and causes
     causes: tuple[Cause, ...]
     num_nodes: int
     num_node_chips: int
@@ -118,7 +118,7 @@ def process_of(
     ageing = catalog.ageing("fleet")
     theirs = _causes(preset, catalog, Nodes(num_chips=preset.num_node_chips))
     return FailureProcess(
-        preset=preset.name,
+        preset=preset,
         causes=causes,
         num_nodes=num_nodes,
         num_node_chips=nodes.num_chips,

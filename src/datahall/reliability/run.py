@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
 
 import msgspec
 
 from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.errors import ScenarioError, option
-from datahall.reliability.asked import preset_of, process_asked
+from datahall.reliability.asked import process_asked
 from datahall.reliability.checkpoint.plan import (
     WORTH,
     CheckpointPlan,
@@ -25,8 +26,9 @@ from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
-from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
+from datahall.reliability.simulation.recovery import Recovery, said_recovery
 from datahall.reliability.simulation.simulate import interrupted
+from datahall.reliability.spares import free_fraction
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -41,7 +43,7 @@ LEAST = 0.05  # of the time: a run that keeps less is given up
 ROUNDS = 3  # after which the length of a run and how often its nodes fail over it agree
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a run over weeks is made of."""
 
     job: RunningJob
@@ -72,7 +74,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """The textbook's interval of the last tier alone, beside the best one."""
         return daly_interval_s(self.plan.last.tier.blocking_s, self.plan.mttf_s)
 
-    @property
+    @cached_property
     def better(self) -> CheckpointPlan | None:
         """Other tiers that would keep clearly more."""
         best = self.best
@@ -93,7 +95,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """While it works."""
         return self.job.batch_tokens / self.step_s
 
-    @property
+    @cached_property
     def best(self) -> CheckpointPlan:
         """The best that could be done with all tiers that the machine has."""
         return best_plan(self.tiers, self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)
@@ -126,8 +128,9 @@ def _run_over(scenario: Scenario, job: RunningJob, span_s: float, *, choose: boo
     tiers = tiers_of(job, asked)
     if scenario.one(Recovering).restart_s is not None:
         tiers = tuple(msgspec.structs.replace(tier, load_s=0.0) for tier in tiers)
-    recovery = recovery_of(scenario, job, tiers[-1])
-    meets = interrupted(over(process, span_s), recovery)
+    failures = over(process, span_s)
+    recovery = recovery_of(scenario, job, failures, tiers[-1])
+    meets = interrupted(failures, recovery)
     causes, mean_s = meets.causes, mttf_s(meets)
     shares, stop = stopping(shares_of(causes), recovery)
     stop_s = mean_s / stop if stop else inf
@@ -182,20 +185,19 @@ def named_tiers(asked: Checkpointing, tiers: tuple[CheckpointTier, ...]) -> tupl
     return used
 
 
-def recovery_of(scenario: Scenario, job: RunningJob, last: CheckpointTier) -> Recovery:
+def recovery_of(
+    scenario: Scenario, job: RunningJob, process: FailureProcess, last: CheckpointTier
+) -> Recovery:
     """How the run comes back: what was said, and what follows from it."""
     asked = scenario.one(Recovering)
-    preset = preset_of(scenario.one(FailureRates), job.cluster.chip, scenario.catalog)
-    whole, noticed = asked.restart_s, detection_of(asked, job)
-    every_s = asked.planned_every_s
+    noticed = detection_of(asked, job)
+    every_s, preset = asked.planned_every_s, process.preset
     if every_s is None:
         every_s = preset.span_s / preset.num_planned if preset.num_planned else 0.0
-    recovery = Recovery(
-        detect_s=asked.detect_s if whole is None else 0.0,
-        reschedule_s=asked.reschedule_s if whole is None else 0.0,
-        warmup_s=asked.warmup_s if whole is None else whole,
-        num_spares=ANY_SPARES if asked.spares is None else asked.spares,
-        hot_spares=asked.hot_spares,
+    said = said_recovery(asked)
+    recovery = msgspec.structs.replace(
+        said,
+        free_fraction=free_fraction(process, said.num_spares) if said.hot_spares else 1.0,
         planned_every_s=every_s or inf,
         speeds=elastic_speeds(asked.elastic, job),
         stall_s=asked.stall_s if asked.elastic else 0.0,
@@ -236,10 +238,21 @@ def length_of(scenario: Scenario, run: Run) -> tuple[float, float]:
     days, tokens = scenario.one(RunLength).num_days, scenario.one(TrainingJob).num_tokens
     if tokens is None:
         assert days is not None
+        check_steps(run.step_s, days * DAY_S)
         check_copied(scenario.one(Checkpointing).interval_s, run.recovery.planned_every_s, days * DAY_S)
         return days * DAY_S, inf
     steps = -(-tokens // run.job.batch_tokens)
     return inf, steps * run.step_s
+
+
+def check_steps(step_s: float, until_s: float) -> None:
+    """Refuse a run that is over before its first step is."""
+    if until_s < step_s:
+        raise ScenarioError(
+            f"the run is over after {fmt(until_s, 's')}, and its first step after {fmt(step_s, 's')}",
+            field="days",
+            hint=f"{option('days', 1)}, for example",
+        )
 
 
 def check_copied(interval_s: float | None, planned_every_s: float, until_s: float) -> None:

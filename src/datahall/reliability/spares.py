@@ -98,6 +98,15 @@ def node_availability(process: FailureProcess) -> float:
     return max(0.0, 1.0 - nodes_away(process) / process.num_nodes)
 
 
+def free_fraction(process: FailureProcess, num_spares: int) -> float:
+    """The share of the failures that find a spare free: P(away ≤ S − 1), for failures see the mean over time."""
+    found = 0.0
+    for _, found in zip(range(num_spares), _at_most(away(process)), strict=False):
+        if found >= MOST_ENOUGH:
+            return 1.0
+    return found
+
+
 def spares_for(process: FailureProcess, enough_fraction: float, span_s: float = 0.0) -> Spares:
     """The fewest spare nodes that suffice for such a share of the time; of nodes that age, of a run so long."""
     if process.age_s is None:

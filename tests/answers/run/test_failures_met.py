@@ -90,9 +90,9 @@ def test_an_interval_of_checkpoints_that_no_run_is_said_for_takes_no_age() -> No
 
 def test_a_restart_that_is_said_whole_has_no_parts() -> None:
     whole = run(chips=4096, tp=8, pp=4, days=20, runs=20, restart="10min")
-    assert "restarting" in shares(whole)
+    assert "restarts" in shares(whole)
     assert "warming up" not in shares(whole)
-    assert "restarting" in whole.binding
+    assert "restarts" in whole.binding
     assert {row["load_s"] for row in whole.tables[2].records()} == {None}
     parts = run(chips=4096, tp=8, pp=4, days=20, runs=20)
     assert {"warming up", "loading checkpoints"} <= shares(parts).keys()

@@ -10,7 +10,7 @@ from tests.results import number
 
 import datahall as dh
 from datahall.answer import Answer
-from datahall.errors import DatahallError, InfeasibleError
+from datahall.errors import DatahallError, InfeasibleError, ScenarioError
 
 LLAMA: dict[str, Any] = {"model": "llama-3.1-405b", "chips": 16_384}
 SMALL: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 512, "days": 30, "runs": 50}
@@ -402,10 +402,10 @@ def test_failures_that_leave_nothing_are_not_blamed_on_storage() -> None:
 
 def test_a_run_that_comes_to_nothing_says_what_takes_its_time() -> None:
     said: dict[str, Any] = {"model": "llama-3.1-70b", "chips": 1024, "days": 20, "runs": 20}
-    blocked = dh.simulate_run(**said, blocking="100d")
+    blocked = dh.simulate_run(**said, blocking="19d", planned_every="3h")
     planned = dh.simulate_run(**said, planned_every="1h", planned="1h")
     assert blocked.verdict == planned.verdict == "no"
-    assert "stops it for 100 days" in blocked.binding
+    assert "stops it for 19 days" in blocked.binding
     assert "Planned stops of 60 min come every 60 min" in planned.binding
 
 
@@ -435,3 +435,79 @@ def test_where_the_closed_form_does_not_apply_it_is_said(said: dict[str, Any], w
 def test_slow_storage_is_said_of_a_run_too() -> None:
     answer = dh.simulate_run(**LLAMA, days=5, storage="1GB/s", tier="remote", runs=20)
     assert any("storage binds" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("also", [{"spares": 0}, {"restart": "10min"}])
+def test_hot_spares_that_change_nothing_are_refused(also: dict[str, Any]) -> None:
+    with pytest.raises(DatahallError) as caught:
+        dh.simulate_run(**SMALL, hot_spares=True, **also)
+    assert "hot_spares" in str(caught.value)
+
+
+def test_a_restart_that_is_said_whole_is_a_loss_of_its_own() -> None:
+    found = dh.simulate_run(**SMALL, restart="20min").results
+    assert "restarts_s" in found
+    assert not {"warmup_s", "detect_s", "reschedule_s", "load_s"} & set(found)
+    assert "warmup_s" in dh.simulate_run(**SMALL).results
+
+
+WEEK: dict[str, Any] = {"model": "llama-3.1-8b", "chips": 64, "days": 3, "runs": 50}
+
+
+def test_a_copy_that_stops_the_run_for_longer_than_it_lasts_is_refused() -> None:
+    with pytest.raises(
+        ScenarioError, match="stops the run for 10 days, and it is over after 3 days"
+    ) as caught:
+        dh.simulate_run(**WEEK, blocking="10d")
+    assert caught.value.field == "blocking"
+    long = dh.simulate_run(**WEEK, blocking="2d", interval="2d")
+    assert number(long, "elapsed_s") == 3 * 86_400.0
+
+
+def test_a_run_shorter_than_a_step_is_refused_for_that() -> None:
+    with pytest.raises(ScenarioError, match="its first step after") as caught:
+        dh.simulate_run(**{**WEEK, "days": 1e-9})
+    assert caught.value.field == "days"
+
+
+def test_a_run_that_ends_in_its_first_restart_is_none_for_the_closed_form() -> None:
+    notes = dh.simulate_run(**WEEK, detect="10d").notes
+    assert any("does not apply: a restart takes 10" in note and "over after 3 days" in note for note in notes)
+    assert not any("does not apply" in note for note in dh.simulate_run(**WEEK).notes)
+
+
+def test_what_is_short_of_all_is_not_said_to_be_all() -> None:
+    said = dh.simulate_run(**SMALL, ettr="99.99 %")
+    assert "99.99 % are promised" in said.headline
+    assert "99.99 % is out of reach" in said.binding
+    plan = dh.plan_train(model="llama-3.1-8b", tokens="1T", chips=64, spares_enough="99.9999 %")
+    assert "99.9999 % of the time" in str(plan.tables)
+
+
+def test_less_than_one_interruption_is_not_none() -> None:
+    found = dh.simulate_run(**WEEK, restart="0 s")
+    mean = number(found, "num_interruptions")
+    assert 0.0 < mean < 0.95
+    assert f"{mean:.2g} interruptions" in found.headline
+
+
+@pytest.mark.parametrize("name", ["failure_rate", "job_failures", "shock_rate"])
+def test_a_rate_of_next_to_never_is_refused(name: str) -> None:
+    with pytest.raises(DatahallError) as caught:
+        dh.simulate_run(**WEEK, **{name: 1e-30})
+    assert len(str(caught.value)) < 300
+    rare = dh.simulate_run(**WEEK, **{name: 1e-9})
+    assert all(len(word) < 40 for word in f"{rare.headline} {rare.binding} {' '.join(rare.notes)}".split())
+
+
+def test_hot_spares_cost_the_share_of_a_move_that_finds_none_free() -> None:
+    """Of few spares some are in repair: the closed form counts the rest of the moves, as the simulation does."""
+    asked = {**SMALL, "failure_rate": 0.05, "reschedule": "30min"}
+    cold, some, all_free = (
+        dh.simulate_run(**asked, spares=64),
+        dh.simulate_run(**asked, spares=3, hot_spares=True),
+        dh.simulate_run(**asked, spares=64, hot_spares=True),
+    )
+    assert number(all_free, "restart_s") < number(some, "restart_s") < number(cold, "restart_s")
+    assert "reschedule_s" not in all_free.results
+    assert 0.0 < number(some, "reschedule_s") < number(cold, "reschedule_s")

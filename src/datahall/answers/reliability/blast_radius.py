@@ -36,7 +36,7 @@ def show_blast_radius(scenario: Scenario) -> Answer:
     found = assess(made, rates, scenario.catalog)
     return Answer(
         kind="blast-radius",
-        inputs={**used_by_design(scenario, asked.topology, made), "like": found.preset.name},
+        inputs={**used_by_design(scenario, asked.topology, made), "like": found.process.preset.name},
         headline=_headline(found),
         binding=_binding(found),
         results=_results(found),
@@ -182,7 +182,7 @@ def _curve(found: Assessed) -> LineChart:
         title="time between failures over the size of a job",
         x=Axis("chips", "count", log=True),
         y=Axis("mean time to failure", "s", log=True),
-        series=(Series(found.preset.name, tuple(map(float, curve.num_chips)), curve.mttf_s),),
+        series=(Series(found.process.preset.name, tuple(map(float, curve.num_chips)), curve.mttf_s),),
         points=(
             Point(
                 "all chips", float(found.made.counts.num_hosts), found.mttf_s, note=fmt(found.mttf_s, "s", 3)
@@ -192,7 +192,7 @@ def _curve(found: Assessed) -> LineChart:
 
 
 def _notes(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
-    catalog, preset = scenario.catalog, found.preset
+    catalog, preset = scenario.catalog, found.process.preset
     blameless = fmt(found.without_part_fraction, "fraction")
     rest = (
         f"; {blameless} of them, by software or unexplained, take no part"
@@ -227,7 +227,7 @@ def _notes(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
 
 
 def _next(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
-    other = next(name for name in OTHER_PRESETS if name != found.preset.name)
+    other = next(name for name in OTHER_PRESETS if name != found.process.preset.name)
     return (
         explained(follow(scenario)),
         follow(scenario, changes={"failures_like": other}),

@@ -6,22 +6,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from datahall.answer import Cell, Quantity
+from datahall.answers.reliability.words import interruptions, rates_in_words
 from datahall.answers.section import Row, Words
 from datahall.counted import counted
 from datahall.units import fmt
 
 if TYPE_CHECKING:
-    from datahall.catalog.entries.failures import FailurePreset
     from datahall.reliability.sections.goodput import Goodput
     from datahall.reliability.sections.upkeep import Upkeep
-    from datahall.scenario.sections.operations.failures import FailureRates
-
-
-def with_interruptions(goodput: Goodput) -> str:
-    """How long a run is, interrupted as it will be."""
-    if goodput.elapsed_s == inf:
-        return "interrupted too often to end"
-    return f"{fmt(goodput.elapsed_s, 's', 3)} with interruptions"
 
 
 def _spares(num: int, num_chips: int, goal: str) -> Row:
@@ -34,15 +26,7 @@ def _goal(section: Goodput | Upkeep) -> str:
 
 
 def _as_often(section: Goodput | Upkeep) -> str:
-    return rates_in_words(section.preset, section.rates)
-
-
-def rates_in_words(preset: FailurePreset, rates: FailureRates) -> str:
-    """Whose failures, and how often where somebody says that."""
-    if rates.failure_rate_per_node_day is None:
-        return f"failures as often as in {preset.title}"
-    often = fmt(rates.failure_rate_per_node_day, "per_node_day")
-    return f"failures of the kinds in {preset.title}, {often}"
+    return rates_in_words(section.process.preset, section.rates)
 
 
 def _run(goodput: Goodput) -> tuple[Row, ...]:
@@ -50,7 +34,7 @@ def _run(goodput: Goodput) -> tuple[Row, ...]:
     every = f"an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of {fmt(run.restart_s, 's', 3)}"
     rows: list[Row] = [("time that moves it forward", Quantity(goodput.ettr, "fraction"), every)]
     if goodput.elapsed_s < inf:
-        times = counted(goodput.num_whole_interruptions, "interruption")
+        times = interruptions(goodput.num_interruptions)
         rows.append(("time of the run", Quantity(goodput.elapsed_s, "s"), f"expected, with {times}"))
     last = run.plan.last
     has = fmt(need.has_bytes_per_s, "bytes_per_s", 3)
@@ -94,10 +78,15 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     every = (
         f"a node fails every {fmt(upkeep.mttf_s, 's', 3)} and takes {lost} for {fmt(upkeep.back_s, 's', 3)}"
     )
-    more = f"so that as many as are needed serve {_goal(upkeep)}"
+    goal, added = f"so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
+    more = (
+        ("replicas to add", None, f"no number is enough {goal}")
+        if added is None
+        else ("replicas to add", Quantity(added.num, "count"), goal)
+    )
     return (
         ("capacity lost to restarts", Quantity(upkeep.lost_fraction, "fraction"), every),
-        ("replicas to add", Quantity(upkeep.more_replicas.num, "count"), more),
+        more,
         _spares(upkeep.spares.num, upkeep.num_node_chips, _goal(upkeep)),
     )
 
@@ -107,7 +96,7 @@ def _service_results(upkeep: Upkeep) -> dict[str, Cell]:
         "lost_fraction": upkeep.lost_fraction,
         "mttf_s": upkeep.mttf_s,
         "back_s": upkeep.back_s,
-        "num_more_replicas": upkeep.more_replicas.num,
+        "num_more_replicas": None if upkeep.more_replicas is None else upkeep.more_replicas.num,
         "num_spares": upkeep.spares.num,
     }
 

@@ -9,11 +9,9 @@ from datahall.answers.follow import follow
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
-    preset_named,
     tier_notes,
     tiers_in_words,
 )
-from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_machine
 from datahall.planner.training.laid import laid_job
 from datahall.reliability.checkpoint.account import (
@@ -50,15 +48,11 @@ def show_checkpoint(scenario: Scenario) -> Answer:
         binding=_binding(run, need),
         results=_results(run, need),
         tables=(_tier_table(run), _plan_table(run)),
-        figure=_figure(scenario, run),
+        figure=plan_figure(run),
         charts=(_chart(run),),
         notes=(*_notes(scenario, run), *host_link_notes(run)),
         next_commands=_next(scenario, run, need),
     )
-
-
-def _figure(scenario: Scenario, run: Run) -> Breakdown:
-    return plan_figure(run, run.plan, preset_named(scenario, run))
 
 
 def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:

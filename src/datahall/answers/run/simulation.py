@@ -6,22 +6,21 @@ from math import inf, isfinite
 
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow, our_error
-from datahall.answers.reliability.sections import rates_in_words
-from datahall.answers.reliability.tolerance import tolerance_tables
+from datahall.answers.reliability.words import interruptions, rates_in_words
 from datahall.answers.run.idle import idle_in_run
-from datahall.answers.run.promise import Fixed, Kept, fixed, kept_promises, nothing_left
+from datahall.answers.run.promise import Fixed, broken_in_words, fixed, nothing_left, result_name
 from datahall.answers.run.simulation_tables import (
+    LOSS_WORDS,
     cause_table,
     loss_table,
-    loss_word,
     plan_table,
     progress_chart,
     waterfall,
 )
+from datahall.answers.run.tolerance import tolerance_tables
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
-    preset_named,
     slow_storage_notes,
     tier_notes,
     tiers_in_words,
@@ -30,7 +29,10 @@ from datahall.answers.run.words import (
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.planner.training.laid import laid_job
+from datahall.planner.training.remedy import remedy_of
+from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.promise import Kept, kept_promises
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of
 from datahall.scenario.kinds import Plain
@@ -54,26 +56,26 @@ def simulate_run(scenario: Scenario) -> Answer:
     )
     kept = kept_promises(scenario, story)
     broken = [one for one in kept if not one.holds]
-    fix = fixed(scenario, story, broken[0]) if broken and not story.is_hopeless else None
-    preset = preset_named(scenario, run)
+    remedy = remedy_of(scenario, story, broken[0]) if broken and not story.is_hopeless else None
+    fix = fixed(remedy, story) if remedy is not None else None
     return Answer(
         kind="training run",
-        inputs=_inputs(scenario, run, preset.name),
+        inputs=_inputs(scenario, run),
         verdict="no" if _fails(story) or broken else "yes",
         headline=_headline(story, broken),
         binding=_binding(story, fix),
-        results={**_results(story), **{one.key: one.share_fraction for one in kept}},
+        results={**_results(story), **{result_name(one): one.share_fraction for one in kept}},
         tables=(
             loss_table(story),
             cause_table(story),
             plan_table(story),
             *tolerance_tables(scenario.one(Recovering), run),
         ),
-        figure=ettr_figure(story.found, closed_figure(run, story.closed, preset), story.ettr),
+        figure=ettr_figure(story.found, closed_figure(run, story.closed), story.ettr),
         charts=(*((waterfall(story),) if story.losses else ()), progress_chart(story)),
         notes=(
-            *_notes(story, rates_in_words(preset, scenario.one(FailureRates))),
-            *slow_storage_notes(scenario, run),
+            *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
+            *slow_storage_notes(storage_need(run, scenario)),
             *host_link_notes(run),
             *idle_in_run(scenario, story.run),
         ),
@@ -91,8 +93,12 @@ def _asked(scenario: Scenario) -> tuple[Run, float, float]:
     return run, *length_of(scenario, run)
 
 
-def _inputs(scenario: Scenario, run: Run, preset: str) -> dict[str, Cell]:
-    found: dict[str, Cell] = {**run.job.used, **used_by_machine(scenario, run.job.cluster), "like": preset}
+def _inputs(scenario: Scenario, run: Run) -> dict[str, Cell]:
+    found: dict[str, Cell] = {
+        **run.job.used,
+        **used_by_machine(scenario, run.job.cluster),
+        "like": run.process.preset.name,
+    }
     if isfinite(run.recovery.planned_every_s):
         found["planned_every_s"] = run.recovery.planned_every_s
         found["planned_s"] = run.recovery.planned_s
@@ -109,13 +115,13 @@ def _headline(story: Story, broken: list[Kept]) -> str:
     ettr, failures = story.ettr, story.failures
     what = f"{model.title or model.name} on {counted(run.job.num_chips, 'chip')}"
     if story.is_hopeless:
-        times = counted(story.num_interruptions, "interruption")
+        times = interruptions(story.failures.mean)
         little = fmt(ettr.mean, "fraction", 2)
         return f"{what} comes to nothing: {little} of the time moves it forward, with {times}."
     share = (
         f"{fmt(ettr.mean, 'fraction', 3)} ({fmt(ettr.low, 'fraction', 3)} to {fmt(ettr.high, 'fraction', 3)})"
     )
-    often = counted(story.num_interruptions, "interruption")
+    often = interruptions(story.failures.mean)
     times = f"{often} ({failures.low:,.0f} to {failures.high:,.0f})"
     if story.is_given_up:
         done = fmt(story.finished_fraction, "fraction", 3)
@@ -133,7 +139,7 @@ def _headline(story: Story, broken: list[Kept]) -> str:
             f"{what} trains {tokens} in {fmt(story.elapsed_s.mean, 's', 3)}: {share} of the time moves it forward, "
             f"with {times}"
         )
-    return f"{said}. {broken[0].sentence}" if broken else f"{said}."
+    return f"{said}. {broken_in_words(broken[0])}" if broken else f"{said}."
 
 
 def _binding(story: Story, fix: Fixed | None) -> str:
@@ -149,7 +155,7 @@ def _binding(story: Story, fix: Fixed | None) -> str:
         f"{fmt(story.closed.wall_rate_ettr, 'fraction', 3)} by the wall rate."
     )
     return (
-        f"Most is lost to {loss_word(story, first.name)}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
+        f"Most is lost to {LOSS_WORDS[first.name]}: {fmt(first.share_fraction, 'fraction', 2)} of the time, "
         f"{fmt(first.time_s.mean, 's', 3)} of each run. {closed}"
     )
 

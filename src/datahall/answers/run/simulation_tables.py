@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, StackChart, Table
 from datahall.counted import counted
-from datahall.reliability.figure import is_said_whole
 from datahall.reliability.simulation.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt, short
@@ -17,6 +16,7 @@ LOSS_WORDS = {
     "reschedule_s": "rescheduling",
     "load_s": "loading checkpoints",
     "warmup_s": "warming up",
+    "restarts_s": "restarts",
     "stall_s": "waiting for the new membership",
     "degraded_s": "running on fewer replicas",
     "silent_s": "rolling back corrupted work",
@@ -26,15 +26,10 @@ LOSS_WORDS = {
 }
 
 
-def loss_word(story: Story, name: str) -> str:
-    """What a loss is called; of a restart that was said whole nobody knows its parts."""
-    return "restarting" if name == "warmup_s" and is_said_whole(story.run) else LOSS_WORDS[name]
-
-
 def loss_table(story: Story) -> Table:
     """Where the time of a run goes."""
     rows: list[tuple[Cell, ...]] = [("work that is kept", *story.kept, story.ettr.mean)]
-    rows += [(loss_word(story, one.name), *one.time_s, one.share_fraction) for one in story.losses]
+    rows += [(LOSS_WORDS[one.name], *one.time_s, one.share_fraction) for one in story.losses]
     return Table(
         title="where the time of a run goes",
         columns=(
@@ -93,7 +88,7 @@ def plan_table(story: Story) -> Table:
             one.interval_s,
             one.tier.blocking_s,
             one.tier.drain_s,
-            None if is_said_whole(story.run) else one.tier.load_s,
+            None if story.run.recovery.is_whole else one.tier.load_s,
             one.share_fraction,
         )
         for one in story.run.plan.cadences
@@ -114,7 +109,7 @@ def plan_table(story: Story) -> Table:
 
 def waterfall(story: Story) -> StackChart:
     """What each loss takes of a run, most first, beside all of them."""
-    names = tuple(loss_word(story, one.name) for one in story.losses)
+    names = tuple(LOSS_WORDS[one.name] for one in story.losses)
     means = tuple(one.time_s.mean for one in story.losses)
     rows = ("all that is lost", *names)
     parts = {

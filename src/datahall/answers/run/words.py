@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.plan import CheckpointPlan
-from datahall.reliability.checkpoint.storage import storage_need
+from datahall.reliability.checkpoint.storage import StorageNeed
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.story import Story
-from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import fmt
 
 SAME = 0.01  # of the time that closed form and simulation may differ by without a word
-
-
-def preset_named(scenario: Scenario, run: Run) -> FailurePreset:
-    """Whose failure rates are used."""
-    return preset_of(scenario.one(FailureRates), run.job.cluster.chip, scenario.catalog)
 
 
 def host_link_notes(run: Run) -> tuple[str, ...]:
@@ -50,9 +41,8 @@ def tier_notes(run: Run) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def slow_storage_notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
+def slow_storage_notes(need: StorageNeed) -> tuple[str, ...]:
     """That storage binds, where copies take longer to be written than is best between them."""
-    need = storage_need(run, scenario)
     if need.enough:
         return ()
     return (
@@ -82,6 +72,12 @@ def unlike_closed_form(story: Story) -> tuple[str, ...]:
         notes.append(
             "the closed form is of a run that goes on: this one has few checkpoints, and what is done when it ends is "
             "kept"
+        )
+    if story.has_few_restarts:
+        restart, elapsed = fmt(story.run.plan.restart_s, "s", 3), fmt(story.elapsed_s.mean, "s", 3)
+        notes.append(
+            f"the closed form is of a run that goes on, and does not apply: a restart takes {restart}, and this run "
+            f"is over after {elapsed}"
         )
     return tuple(notes) or (
         f"the closed form is {fmt(abs(story.difference), 'fraction', 2)} of the time off here, where losses are large "

@@ -6,6 +6,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
 from datahall.answers.power.idle import idle_site
+from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_results, section_table
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
@@ -52,19 +53,20 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 def plan_serve(scenario: Scenario) -> Answer:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
-    best, traffic = plan.chosen, plan.demand.traffic
+    best, traffic, upkeep = plan.chosen, plan.demand.traffic, plan.part(Upkeep)
+    added = upkeep.more_replicas
     figure = chips_figure(best)
     return Answer(
         kind="serving plan",
         inputs={
             "model": best.replica.model.name,
             "chips": ", ".join(candidate.replica.chip.name for candidate in plan.best),
-            "like": plan.part(Upkeep).preset.name,
+            "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
         headline=_headline(best) + _cut(best.demand),
-        binding=_binding(best),
-        verdict="yes" if best.keeps else "no",
+        binding=_binding(best) if added is not None else out_of_reach(upkeep),
+        verdict="yes" if best.keeps and added is not None else "no",
         results={**_results(best, figure), **section_results(plan)},
         tables=(
             chip_table(plan),

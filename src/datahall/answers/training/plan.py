@@ -6,7 +6,7 @@ from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
-from datahall.answers.reliability.sections import with_interruptions
+from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.sections import section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
@@ -50,7 +50,7 @@ def plan_train(scenario: Scenario) -> Answer:
             **used_by_job(plan.job, plan.search.framework, precision),
             **used_by_machine(scenario, plan.cluster),
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
-            "like": plan.part(Goodput).preset.name,
+            "like": plan.part(Goodput).run.process.preset.name,
         },
         headline=_headline(scenario, plan),
         binding=_binding(plan),

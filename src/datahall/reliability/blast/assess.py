@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
-from datahall.catalog.entries.failures import FailurePreset
 from datahall.errors import InfeasibleError, option
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
@@ -29,7 +28,6 @@ class Assessed(NamedTuple):
     """A fabric and what failures take of it."""
 
     made: Design
-    preset: FailurePreset
     process: FailureProcess
     parts: tuple[Part, ...]
     lost: Breakdown  # chip-hours in a month
@@ -94,7 +92,6 @@ def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
     lost = no_more_than(lost_by(parts), made.counts.num_hosts)
     return Assessed(
         made=made,
-        preset=rates.preset,
         process=rates.process,
         parts=parts,
         lost=lost,

@@ -20,7 +20,7 @@ from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import ACCESS, FABRIC
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cubes, num_circuit_switches
-from datahall.reliability.asked import preset_of, process_asked
+from datahall.reliability.asked import process_asked
 from datahall.reliability.blast.part import Part
 from datahall.reliability.blast.rates import SHOCK, Rates
 from datahall.reliability.survival import survivals
@@ -53,7 +53,6 @@ def rates_of(made: Design, asked: FailureRates, catalog: Catalog) -> Rates:
     chip, server = made.parts.chip, made.parts.server
     return Rates(
         process=process_asked(asked, chip, catalog, made.counts.num_hosts, server=server),
-        preset=preset_of(asked, chip, catalog),
         catalog=catalog,
         stated=asked.failure_rate_per_node_day is not None,
     )

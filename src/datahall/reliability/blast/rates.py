@@ -21,7 +21,6 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of failures of one cluster: its process, and where that is from."""
 
     process: FailureProcess
-    preset: FailurePreset
     catalog: Catalog
     stated: bool = False  # whether somebody stated the rate
 
@@ -31,8 +30,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         rate = self._own
         if self.stated:
             return given("failures of a node per day", rate, "per_node_day", field="failure_rate")
-        published = _published(self.preset)
-        low, high, basis = _spread(self.preset, self.catalog)
+        published = _published(self.process.preset)
+        low, high, basis = _spread(self.process.preset, self.catalog)
         ratio = derived(
             "such a node beside theirs", rate / published.value, "ratio", "what it has as many of as chips"
         )
@@ -67,7 +66,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
     def _elsewhere(self, name: str, component: str) -> Breakdown | None:
         """A share as large as another fleet counted, where this one counted causes and had none of it."""
-        if not any(one.num_interruptions for one in table_of(self.preset, self.catalog).causes):
+        if not any(one.num_interruptions for one in table_of(self.process.preset, self.catalog).causes):
             return None
         for other in self.catalog.failure_presets():
             for cause in other.causes:

@@ -10,10 +10,9 @@ from math import inf
 
 import msgspec
 
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.closed_form import expected
+from datahall.reliability.process import FailureProcess
 from datahall.reliability.run import Run
 from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
@@ -24,10 +23,14 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The time of a run with its failures, restarts and checkpoints."""
 
     run: Run
-    preset: FailurePreset  # whose failure rates
     work_s: float  # of all steps
     storage: StorageNeed
     rates: FailureRates  # as they were asked for
+
+    @property
+    def process(self) -> FailureProcess:
+        """Its failures."""
+        return self.run.process
 
     @cached_property
     def ettr(self) -> float:
@@ -43,11 +46,6 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def num_interruptions(self) -> float:
         return self.elapsed_s / self.run.mttf_s
 
-    @property
-    def num_whole_interruptions(self) -> int:
-        """The same, to the nearest whole one."""
-        return round(self.num_interruptions)
-
     @cached_property
     def spares(self) -> Spares:
         """Nodes to hold ready."""
@@ -56,11 +54,9 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:
     """What failures leave of so much work."""
-    asked = scenario.one(FailureRates)
     return Goodput(
         run=run,
-        preset=preset_of(asked, run.job.cluster.chip, scenario.catalog),
         work_s=work_s,
         storage=storage_need(run, scenario),
-        rates=asked,
+        rates=scenario.one(FailureRates),
     )

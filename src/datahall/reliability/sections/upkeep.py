@@ -1,23 +1,28 @@
 """What failures leave of a service of many replicas: in closed form, with spare nodes enough.
 
-A node that fails takes down the replicas on it, and they are back on a spare node after a restart; those that are down
-at some moment are then compound Poisson (M/G/∞), as nodes in repair are:
+A node that fails takes down the replicas on it, and they are back on a spare node after a restart R; one serves for M
+in the mean until the next failure of a node of its own, so that
 
-    λ = failures per second · restart,    lost capacity = replicas of a node · λ / replicas
+    lost capacity = R / (M + R),    P(Bin(nodes, M / (M + R)) ≥ nodes that are needed) ≥ the share that is asked
+
+What takes a rack counts for each of its nodes, as if each failed by itself.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from math import ceil
 
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.failures import FailurePreset
-from datahall.reliability.asked import preset_of, process_asked
-from datahall.reliability.process import FailureProcess, mttf_s
-from datahall.reliability.spares import Spares, enough, spares_for
+from datahall.reliability.asked import process_asked
+from datahall.reliability.availability import at_least
+from datahall.reliability.process import FailureProcess, mttf_s, scaled
+from datahall.reliability.simulation.recovery import said_recovery
+from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering
 
@@ -26,7 +31,6 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A service with its failures and restarts."""
 
     process: FailureProcess
-    preset: FailurePreset  # whose failure rates
     num_replicas: int
     num_lost: int  # replicas that a failed node takes down
     back_s: float  # from a failure until they serve again
@@ -43,35 +47,48 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def lost_fraction(self) -> float:
-        """Share of the replicas that are being restarted, in the mean."""
-        return min(1.0, self.num_lost * self._restarts / self.num_replicas)
+        """Share of the replicas that are being restarted, in the mean: R / (M + R)."""
+        return self.back_s / (self.own_mttf_s + self.back_s)
 
     @property
-    def _restarts(self) -> float:
-        """Nodes whose replicas are being restarted, in the mean."""
-        return self.back_s / self.mttf_s
+    def own_mttf_s(self) -> float:
+        """How long one replica serves until a node of its own fails, or a rack with that node [s]."""
+        groups = self.num_replicas / self.num_lost
+        nodes = max(1.0, self.process.num_nodes / groups)
+        rates = [(one.rate_per_node_day, one.num_nodes_lost) for one in self.process.causes]
+        taken = sum(rate * max(1.0, lost / nodes) for rate, lost in rates) / sum(rate for rate, _ in rates)
+        return self.mttf_s * groups / taken
 
     @cached_property
-    def more_replicas(self) -> Spares:
-        """Replicas beside those that are needed, so that as many as those serve."""
-        return enough({self.num_lost: self._restarts}, self.rates.enough_fraction)
+    def more_replicas(self) -> Spares | None:
+        """Replicas beside those that are needed, so that as many as those serve; None where no number is enough."""
+        needed, up = ceil(self.num_replicas / self.num_lost), 1.0 - self.lost_fraction
+        low, high = needed - 1, max(needed, MOST_REPLICAS // self.num_lost)
+        if at_least(needed, high, up) < self.rates.enough_fraction:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            keeps = at_least(needed, middle, up) >= self.rates.enough_fraction
+            low, high = (low, middle) if keeps else (middle, high)
+        down = high * self.num_lost * self.lost_fraction
+        return Spares((high - needed) * self.num_lost, down, at_least(needed, high, up))
 
     @cached_property
     def spares(self) -> Spares:
-        """Nodes to hold ready for those in repair."""
-        return spares_for(self.process, self.rates.enough_fraction)
+        """Nodes to hold ready for those in repair: what is being restarted does not fail."""
+        rate = self.process.rate_per_node_day * (1.0 - self.lost_fraction)
+        causes = tuple(scaled(self.process.causes, rate))
+        return spares_for(msgspec.structs.replace(self.process, causes=causes), self.rates.enough_fraction)
 
 
 def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: int, load_s: float) -> Upkeep:
     """A service whose replicas take so long to load their weights."""
-    rates, back = scenario.one(FailureRates), scenario.one(Recovering)
+    rates, recovery = scenario.one(FailureRates), said_recovery(scenario.one(Recovering))
     process = process_asked(rates, chip, scenario.catalog, num_replicas * replica_chips)
-    parts_s = back.detect_s + back.reschedule_s + load_s + back.warmup_s
     return Upkeep(
         process=process,
-        preset=preset_of(rates, chip, scenario.catalog),
         num_replicas=num_replicas,
         num_lost=min(num_replicas, max(1, process.num_node_chips // replica_chips)),
-        back_s=parts_s if back.restart_s is None else back.restart_s,
+        back_s=recovery.fixed_s + (0.0 if recovery.is_whole else load_s),
         rates=rates,
     )

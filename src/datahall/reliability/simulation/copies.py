@@ -17,12 +17,13 @@ def held(s: State, tier: int, now_s: float) -> float:
 
 @inline
 def take(s: State, run: int, tier: int) -> bool:
-    """Stop for a checkpoint; False where a failure comes in between."""
+    """Stop for a checkpoint; False where a failure or the end of the run comes in between."""
     one, how, copy = s.runs[run], s.tiers[tier], s.copies[tier]
     end_s = one["now_s"] + how["blocking_s"]
-    if one["fail_s"] < end_s:
-        one["blocking_s"] += one["fail_s"] - one["now_s"]
-        one["now_s"] = one["fail_s"]
+    cut_s = min(one["fail_s"], max(one["now_s"], s.rules[0]["until_s"]))
+    if cut_s < end_s:
+        one["blocking_s"] += cut_s - one["now_s"]
+        one["now_s"] = cut_s
         return False
     copy["kept_s"] = held(s, tier, one["now_s"])
     one["blocking_s"] += how["blocking_s"]

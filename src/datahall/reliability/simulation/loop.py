@@ -11,7 +11,7 @@ import numpy as np
 
 from datahall.compiled import Kernel, inline
 from datahall.reliability.simulation.copies import fall_back, held, save_on_notice, settle, take, take_often
-from datahall.reliability.simulation.nodes import draw_cause, draw_failure, replace_nodes
+from datahall.reliability.simulation.nodes import draw_cause, draw_failure, find_spare, replace_nodes
 from datahall.reliability.simulation.returns import drop_until, push_time
 from datahall.reliability.simulation.state import FAILS, PAUSES, RESTARTS, WORKS, State
 
@@ -50,10 +50,10 @@ def passed(s: State, run: int, duration_s: float) -> float:
 
 
 @inline
-def moved(s: State, wait_s: float) -> float:
-    """How long it takes to put the job on other nodes; a hot spare that nobody waits for runs it already."""
+def moved(s: State, run: int) -> float:
+    """How long it takes to put the job on other nodes; a hot spare that is free runs it already."""
     rules = s.rules[0]
-    return 0.0 if rules["hot"] > 0 and wait_s == 0.0 else float(rules["reschedule_s"])
+    return 0.0 if rules["hot"] > 0 and s.runs[run]["on_spare"] > 0 else float(rules["reschedule_s"])
 
 
 @inline
@@ -68,7 +68,7 @@ def restart(s: State, run: int) -> None:
         one["wait_s"] += spent_s
         left_s = one["next_wait_s"] - spent_s
     if left_s == 0.0:
-        moved_s = moved(s, one["next_wait_s"])
+        moved_s = moved(s, run)
         spent_s = passed(s, run, moved_s)
         one["reschedule_s"] += spent_s
         left_s = moved_s - spent_s
@@ -130,6 +130,7 @@ def uncover(s: State, run: int) -> None:
     one["silent_s"] += one["work_s"] - one["silent_good_s"]
     one["work_s"], one["silent_due_s"] = one["silent_good_s"], NEVER
     settle(s, run, 0)
+    find_spare(s, run, 1)
     one["next_detect_s"], one["next_wait_s"] = s.rules[0]["bisect_s"], 0.0
     one["next_load_s"], one["does"] = s.tiers[s.tiers.size - 1]["load_s"], RESTARTS
 
@@ -138,7 +139,7 @@ def uncover(s: State, run: int) -> None:
 def go_on_without(s: State, run: int, wait_s: float) -> None:
     """One replica is out until it is back; the others wait for the new membership and go on."""
     one, rules = s.runs[run], s.rules[0]
-    back_s = rules["detect_s"] + wait_s + moved(s, wait_s) + s.tiers[0]["load_s"] + rules["warmup_s"]
+    back_s = rules["detect_s"] + wait_s + moved(s, run) + s.tiers[0]["load_s"] + rules["warmup_s"]
     one["num_out"] = push_time(s.out_s, one["num_out"], one["now_s"] + back_s)
     one["now_s"] += rules["stall_s"]
     one["stall_s"] += rules["stall_s"]

@@ -60,12 +60,21 @@ def draw_cause(s: State, run: int) -> int:
 
 
 @inline
+def find_spare(s: State, run: int, num_nodes: int) -> None:
+    """Whether so many spares are free now."""
+    one = s.runs[run]
+    one["num_away"] = drop_until(s.away_s, one["num_away"], one["now_s"])
+    one["on_spare"] = 1 if one["num_away"] + num_nodes <= s.rules[0]["spares"] else 0
+
+
+@inline
 def replace_nodes(s: State, run: int, cause: int) -> float:
     """Send what failed to repair where it needs one; returns how long until there is something in its place."""
     one, what = s.runs[run], s.causes[cause]
+    one["on_spare"] = 0
     if what["back_s"] > 0.0:
         return float(exponential(dice_of(s), what["back_s"], run))
-    one["num_away"] = drop_until(s.away_s, one["num_away"], one["now_s"])
+    find_spare(s, run, what["nodes"])
     if what["repair_fraction"] == 0.0 or uniform(dice_of(s), run) > what["repair_fraction"]:
         return 0.0
     back_s = one["now_s"] + lognormal(dice_of(s), what["repair_median_s"], what["repair_sigma"], run)

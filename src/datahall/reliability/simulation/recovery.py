@@ -7,6 +7,7 @@ from math import inf
 import msgspec
 
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
+from datahall.scenario.sections.operations.run import Recovering
 
 ANY_SPARES = 1 << 40  # as many as are needed
 REPLICA_LEFT: Tier = (
@@ -22,6 +23,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     warmup_s: float
     num_spares: int = ANY_SPARES  # nodes
     hot_spares: bool = False  # they run already: nothing is rescheduled while one is free
+    free_fraction: float = 1.0  # of the failures that find a spare free
+    is_whole: bool = False  # a restart was said whole, and stands for all of its parts
     planned_every_s: float = inf
     planned_s: float = 0.0
     speeds: tuple[float, ...] = (1.0,)  # of the work by replicas that are out; one alone: the whole run stops
@@ -34,8 +37,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moved_s(self) -> float:
-        """Until the job stands on other nodes, where a spare is free: those that run already have it at once [s]."""
-        return 0.0 if self.hot_spares else self.reschedule_s
+        """Until the job stands on other nodes, in the mean: hot spares that are free have it at once [s]."""
+        return self.reschedule_s * (1.0 - self.free_fraction) if self.hot_spares else self.reschedule_s
 
     @property
     def back_again_s(self) -> float:
@@ -56,3 +59,16 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     def elastic_rank(self) -> int:
         """The farthest checkpoint that a failure may leave and take one replica only; −1: none."""
         return COPY_TIERS.index(REPLICA_LEFT) if self.elastic else -1
+
+
+def said_recovery(asked: Recovering) -> Recovery:
+    """A restart as it was said, whole or by its parts, and the spares; neither needs a job."""
+    whole_s = asked.restart_s
+    return Recovery(
+        detect_s=asked.detect_s if whole_s is None else 0.0,
+        reschedule_s=asked.reschedule_s if whole_s is None else 0.0,
+        warmup_s=asked.warmup_s if whole_s is None else whole_s,
+        num_spares=ANY_SPARES if asked.spares is None else asked.spares,
+        hot_spares=asked.hot_spares,
+        is_whole=whole_s is not None,
+    )

@@ -33,9 +33,9 @@ CAUSE = _record("survives silent nodes", "upto repair_fraction repair_median_s r
 # The newest copy of a tier, by the work that it holds: taken_s, there from ready_s on, before that kept_s.
 COPY = _record("", "next_s taken_s ready_s kept_s")
 # One run: what it does, its clock, its work, when what comes next is due, and where its time went.  by_age: whether the
-# next failure is of those that new nodes have more often.
+# next failure is of those that new nodes have more often; on_spare: whether the last one found a spare free.
 RUN = _record(
-    "does by_age num_failures num_planned num_silent num_waits num_away most_away num_out num_points",
+    "does by_age on_spare num_failures num_planned num_silent num_waits num_away most_away num_out num_points",
     "now_s work_s fail_s planned_due_s silent_due_s silent_work_s silent_good_s next_detect_s next_wait_s next_load_s"
     " blocking_s lost_s detect_s reschedule_s load_s warmup_s wait_s planned_s stall_s degraded_s silent_s",
 )

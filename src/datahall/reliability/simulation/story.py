@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from datahall.errors import InfeasibleError, ScenarioError, option
-from datahall.reliability.closed_form import Expected, expected, is_short
+from datahall.reliability.closed_form import Expected, expected, has_few_restarts, is_short
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
 from datahall.reliability.simulation.simulate import played_again, simulate_runs
@@ -23,6 +23,7 @@ NOTHING = 0.01  # of the time: a run that keeps no more comes to nothing
 HARDLY = 1e-4  # of the time: what keeps less is not simulated
 MOST_FAILURES = 2e8  # of all runs together: a minute
 MOST_POINTS = 400  # of a curve that is drawn
+WHOLE = "restarts_s"  # of a restart that was said whole nobody knows the parts
 
 
 class Loss(NamedTuple):
@@ -84,11 +85,6 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return spread(self.found.num_failures)
 
     @property
-    def num_interruptions(self) -> int:
-        """Of a run, to the nearest whole one."""
-        return round(self.failures.mean)
-
-    @property
     def tokens(self) -> Spread:
         """Tokens that were trained on, and stayed so."""
         return spread(self.found.work_s * self.run.tokens_per_s)
@@ -114,6 +110,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return is_short(self.run, self.elapsed_s.mean)
 
     @property
+    def has_few_restarts(self) -> bool:
+        """Whether it ends after what a few restarts take."""
+        return has_few_restarts(self.run, self.elapsed_s.mean)
+
+    @property
     def finished_fraction(self) -> float:
         """Runs that did all the work that was asked for."""
         return float(np.mean(self.found.work_s >= self.goal_s * (1.0 - 1e-9))) if self.goal_s < inf else 1.0
@@ -135,7 +136,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         for name in LOSSES:
             taken = self.found.lost_s(name)
             if taken.any():
-                found.append(Loss(name, spread(taken), float(taken.mean()) / whole))
+                whose = WHOLE if name == "warmup_s" and self.run.recovery.is_whole else name
+                found.append(Loss(whose, spread(taken), float(taken.mean()) / whole))
         for name, fraction in (("slow_s", self.run.slow_fraction), ("checks_s", self.run.checks_fraction)):
             if fraction:
                 taken = self.kept_s * fraction

@@ -1,12 +1,17 @@
 """How often nodes fail, and how often spares must suffice."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
+from datahall.catalog.entries.model import Model
+from datahall.errors import ScenarioError
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Count, Name, Quantity, Share
 from datahall.scenario.sections.deployment import MOST_CHIPS
+from datahall.units import fmt
 
 MOST_RATE = 100.0  # failures of a node per day: every quarter of an hour
+LEAST_RATE = 1e-9  # one in 2.7 million years
 
 
 class FailureRates(Section, frozen=True, kw_only=True):
@@ -27,7 +32,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
             "Failures of a node per day, all causes together (default: as published).",
             name="rate",
             flat="failure_rate",
-            above=True,
+            least=LEAST_RATE,
             most=MOST_RATE,
             metavar="RATE",
             example="4e-3",
@@ -74,3 +79,14 @@ class FailureRates(Section, frozen=True, kw_only=True):
             below=True,
         ),
     ] = 0.99
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        del model
+        for name, rate in (("job_failures", self.job_rate_per_day), ("shock_rate", self.shock_rate_per_day)):
+            if 0.0 < rate < LEAST_RATE:
+                least = fmt(LEAST_RATE, "per_day")
+                yield ScenarioError(
+                    f"{fmt(rate, 'per_day')} is less than {least}, once in 2.7 million years",
+                    field=name,
+                    hint=f"{least} or more, or 0 for never",
+                )

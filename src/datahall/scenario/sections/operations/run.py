@@ -6,6 +6,7 @@ from typing import Annotated
 from datahall.catalog.entries.model import Model
 from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Quantity, Share
 from datahall.scenario.words import BATCH_RULES, DETECTORS, BatchRule, Detector
 from datahall.units import fmt
@@ -32,7 +33,10 @@ class Recovering(Section, frozen=True, kw_only=True):
     spares: Annotated[
         int | None, Count("Spare nodes (default: as many as are needed).", least=0, most=1 << 20)
     ] = None
-    hot_spares: Annotated[bool, Flag("Spares run already: nothing is rescheduled while one is free.")] = False
+    hot_spares: Annotated[
+        bool,
+        Flag("Spares run already: nothing is rescheduled while one is free.", against=("restart",)),
+    ] = False
     planned_every_s: Annotated[
         float | None,
         Quantity("Between planned stops (default: as those whose rates are used; 0: none).", example="7d"),
@@ -80,6 +84,15 @@ class Recovering(Section, frozen=True, kw_only=True):
         ),
     ] = 1800.0
     notice_s: Annotated[float, Quantity("Warning before it is.", needs=("preempted_every",), rare=True)] = 0.0
+
+    def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
+        del model
+        if self.hot_spares and self.spares == 0:
+            yield ScenarioError(
+                does_nothing("hot_spares", "there are no spares"),
+                field="hot_spares",
+                hint=f"leave {option('hot_spares')} out, or {option('spares', 1)} or more",
+            )
 
 
 class RunLength(Section, frozen=True, kw_only=True):
