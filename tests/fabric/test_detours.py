@@ -11,10 +11,10 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.fabric.collectives.algorithms.steps import Phase, phases
+from datahall.fabric.flows.asked import changes_of
 from datahall.fabric.flows.detours import fabrics_known, reroute_s
 from datahall.fabric.flows.failures import links_of
 from datahall.fabric.flows.jobs import Job, Net, Routing, Traffic, traffic
-from datahall.fabric.flows.sections import changes_of
 from datahall.fabric.flows.simulate import Run, simulate
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.graph import Fabric, Wire

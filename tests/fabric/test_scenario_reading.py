@@ -8,8 +8,8 @@ from tests.fabric.test_scenario import CATALOG, FABRIC, JOB, problems, read
 
 from datahall.errors import ScenarioError
 from datahall.fabric.flows import outcome
+from datahall.fabric.flows.asked import endpoints
 from datahall.fabric.flows.outcome import FlowScenario, simulate_flows
-from datahall.fabric.flows.sections import endpoints
 from datahall.fabric.flows.simulate import Changes, Flows, followers, merged, simulate
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.graph import SCALE_UP, Paths, Wire

@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.asked import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.congestion import Transport, pause_storm, paused
 from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
 from datahall.fabric.flows.early import check_sent
 from datahall.fabric.flows.failures import Bools, compared, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
-from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.paths import CutOffError
