@@ -51,16 +51,24 @@ def test_queue_pairs_of_packets_that_take_every_path_do_nothing(shelf: Catalog) 
 @pytest.mark.parametrize(
     "said",
     [
-        {"transports": FOUR, "chips": 1024},
+        {"transports": FOUR, "chips": 64},
         {"transports": ["roce"], "chips": 144, "on": "nvl72", "paths": 4},
         {"transports": ["tcp"], "on": "fat-tree", "chips": 64, "nic": "25GB/s", "oversubscription": "2:1"},
-        {"transports": ["roce"], "on": "dgx-superpod-h100"},
+        {"transports": ["tcp"], "chips": 2048},
     ],
-    ids=["all", "a topology and queue pairs", "another port", "one that was built"],
+    ids=["all", "a topology and queue pairs", "another port", "more chips"],
 )
 def test_what_comes_next_can_be_typed(said: dict[str, object], shelf: Catalog) -> None:
     for command in dh.show_transport(**said, catalog=shelf).next_commands:
         assert runs(command), command
+
+
+def test_more_chips_than_are_followed_are_refused_before_anything_is_laid(shelf: Catalog) -> None:
+    with pytest.raises(
+        ScenarioError, match="1,000,000 chips are more than can be followed one by one"
+    ) as caught:
+        dh.show_transport(["roce"], chips=1_000_000, catalog=shelf)
+    assert "at most chips=524288" in str(caught.value)
 
 
 def test_a_way_to_route_more_is_a_row_more(shelf: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

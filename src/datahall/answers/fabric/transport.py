@@ -12,10 +12,13 @@ from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.transport.compare import Behaviour, Comparison, Ladder, compare, loss_curves, time_curves
 from datahall.fabric.transport.early import network
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
 from datahall.units import fmt
+
+MOST_TO_ALL = 256  # chips that a command offers to let send to all others: with more it takes long
 
 
 def show_transport(scenario: Scenario) -> Answer:
@@ -214,8 +217,10 @@ def _notes(found: tuple[Behaviour, ...], asked: Transports) -> tuple[str, ...]:
 
 
 def _next(scenario: Scenario, made: Design, compared: Comparison) -> tuple[str, ...]:
-    job = {"collective": "all-to-all", "size": "64MB"}
-    num_paths, same = compared.num_paths_to_fill, {"on": made.topology, "chips": made.counts.num_hosts}
+    sends = "all-to-all" if made.counts.num_hosts <= MOST_TO_ALL else "all-reduce"
+    job = {"collective": sends, "size": "64MB"}
+    num_paths = compared.num_paths_to_fill
+    same: dict[str, Plain | None] = {"on": made.topology, "chips": made.counts.num_hosts}
     return (
         explained(follow(scenario)),
         *([follow(scenario, changes={"paths": num_paths})] if num_paths is not None else []),

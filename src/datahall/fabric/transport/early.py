@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.early import check_built, check_design
@@ -17,6 +17,7 @@ from datahall.scenario.sections.transports import Transports
 from datahall.scenario.words import SPLITTING
 
 USUAL_TOPOLOGY = "fat-tree"
+MOST_CHIPS = 524_288  # each sends to eight others beside a stuck receiver: four million paths at once
 HINT = "a network of switches between hosts, e.g. fat-tree, rail-optimised, tree, or nvl72 with more than 72 chips"
 
 
@@ -34,6 +35,12 @@ def check_transports(scenario: Scenario) -> None:
     elif topology_of_parts(asked.topology).kind == "direct":
         raise _no_network(asked.topology)
     check_design(asked, catalog)
+    if (asked.chips or 0) > MOST_CHIPS:
+        raise ScenarioError(
+            f"{asked.chips:,} chips are more than can be followed one by one",
+            field="chips",
+            hint=f"at most {option('chips', MOST_CHIPS)}: so many take half a minute",
+        )
 
 
 def _check_paths(scenario: Scenario) -> None:
