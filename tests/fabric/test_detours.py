@@ -154,11 +154,19 @@ def test_a_dead_port_of_a_server_is_gone_round_through_another() -> None:
 
 
 def test_how_long_routing_takes_is_said_or_known_of_what_fails() -> None:
-    assert reroute_s(Failure(switches=(1,), start_s=1.0, reroute_s=2.0), "roce", CATALOG) == 2.0
-    wired, hashed = (reroute_s(Failure(switches=(1,)), one, CATALOG) for one in ("infiniband", "roce"))
+    assert (
+        reroute_s(Failure(switches=(1,), start_s=1.0, reroute_s=2.0), CATALOG.transport("roce"), CATALOG)
+        == 2.0
+    )
+    wired, hashed = (
+        reroute_s(Failure(switches=(1,)), CATALOG.transport(one), CATALOG) for one in ("infiniband", "roce")
+    )
     assert wired == CATALOG.reroute("infiniband-subnet-manager").reroute_s
     assert hashed == CATALOG.reroute("ethernet-link-down").reroute_s
-    assert reroute_s(Failure(nics=(3,)), "roce", CATALOG) == CATALOG.reroute("nic-failover").reroute_s
+    assert (
+        reroute_s(Failure(nics=(3,)), CATALOG.transport("roce"), CATALOG)
+        == CATALOG.reroute("nic-failover").reroute_s
+    )
 
 
 def asked(**more: object) -> Answer:
