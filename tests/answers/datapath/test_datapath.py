@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 from shlex import split
@@ -298,3 +299,21 @@ def test_a_cache_where_nobody_knows_the_memory_needs_it_said(tmp_path: Path) -> 
         dh.show_datapath(**said, cache="1GB")
     assert dh.show_datapath(**said, cache="1GB", host_memory="2GB").results
     assert "memory" not in str(dh.show_datapath(**said).tables)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_comes_next_can_be_typed(seed: int) -> None:
+    """Of questions drawn from the words that there are; a no is an answer."""
+    draw = random.Random(seed)
+    said = {
+        "workload": draw.choice(["unet3d", "resnet50", "cosmoflow"]),
+        "chips": draw.choice([8, 64, 1024]),
+        "chip": draw.choice(["h100-sxm", "v100-sxm2-32gb", "gb200"]),
+        "step": draw.choice(["50ms", "1s"]),
+        "storage": draw.sample(["nvme", "hdd", "lustre", "object", "parallel"], 2),
+        "prefetch_depth": draw.choice([0, 2]),
+        **draw.choice([{}, {"cache": "10GB"}, {"host_memory": "64GB"}, {"checkpoint": "1TB"}]),
+    }
+    for command in dh.show_datapath(**said).next_commands:
+        if "validate" not in command:
+            assert run([*split(command)[1:], "--quiet", "--format", "json"]) in (0, 1), command
