@@ -143,6 +143,20 @@ def test_flows_that_never_end_are_a_no(shelf: Catalog) -> None:
         dh.simulate_fabric(on="fat-tree", chips=64, job=job, failure="chips=5", catalog=shelf)
 
 
+UEC = """
+[transport.uec]
+source = { title = "t", date = "2026-01" }
+title = "Ultra Ethernet"
+flow_control = "credits"
+repeat = "selective"
+routing = "spray"
+mtu = "4096 B"
+header = "80 B"
+host_latency = "1 us"
+timeout = "1 ms"
+stuck = "10 ms"
+steady = "50 %"
+"""
 ONE_SWITCH = {"on": "fat-tree", "chips": 64, "job": {"collective": "all-reduce", "size": "64MB"}}
 
 
@@ -157,12 +171,28 @@ def test_a_lossy_transport_says_what_it_sent_again(shelf: Catalog) -> None:
     )
     for answer in (lost, alone):
         (note,) = [note for note in answer.notes if "1 % of packets are lost" in note]
-        assert "of the bytes on the wire are new" in note
-        sent = [sum(row[1] for row in one.tables[1].rows) for one in (whole, answer)]
-        assert sent[0] / sent[1] == pytest.approx(1.0 - answer.results["resent_fraction"])
-    assert alone.results["resent_fraction"] == pytest.approx(0.01)
-    assert lost.results["resent_fraction"] > alone.results["resent_fraction"]
+        assert "of their rate; a message waits 2 ms on average" in note
+        assert answer.results["resent_fraction"] == pytest.approx(0.01)
+        assert answer.results["makespan_s"] > whole.results["makespan_s"] + 2e-3
+    assert any("again at half the rate" in note for note in lost.notes)
+    assert any("again alone" in note for note in alone.notes)
     assert "resent_fraction" not in whole.results
+
+
+def test_every_transport_of_the_catalogue_can_be_simulated(shelf: Catalog, tmp_path: Path) -> None:
+    """One that is added, too: flows have its steady rate, and wait for a stuck chip as long as it does."""
+    (tmp_path / "uec.toml").write_text(UEC)
+    own = Catalog(extra=[str(tmp_path)], user=False)
+    plain = dh.simulate_fabric(**ONE_SWITCH, catalog=shelf)
+    for name in (*(one.name for one in shelf.transports()), "uec"):
+        answer = dh.simulate_fabric(**ONE_SWITCH, transport=name, catalog=own)
+        assert answer.results["makespan_s"] >= plain.results["makespan_s"]
+    assert answer.results["makespan_s"] > 1.6 * plain.results["makespan_s"]
+    assert any("flows keep 50 % of their rate" in note for note in answer.notes)
+    with pytest.raises(DatahallError, match="lanes does nothing here"):
+        dh.simulate_fabric(**ONE_SWITCH, transport="tcp", lanes=1, catalog=own)
+    with pytest.raises(DatahallError, match="uec does not drop packets"):
+        dh.simulate_fabric(**ONE_SWITCH, transport="uec", loss="1 %", catalog=own)
 
 
 def test_a_lossy_transport_that_loses_nothing_is_said_to_do_nothing(shelf: Catalog) -> None:

@@ -14,8 +14,8 @@ from datahall.cluster.collective import CollectiveTime, time_collective
 from datahall.fabric.collectives.crossing import least_s
 from datahall.fabric.collectives.textbook import textbook_times
 from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.asked import job_of
 from datahall.fabric.flows.jobs import Net, Routing, traffic
-from datahall.fabric.flows.sections import job_of
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.graph import Fabric

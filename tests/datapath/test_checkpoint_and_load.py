@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
+import msgspec
 import pytest
 from tests.datapath.cases import job, store
 
+from datahall.answers.ask import form_of
 from datahall.catalog import load
+from datahall.cluster.host import host_of
 from datahall.datapath import demand
 from datahall.datapath.checkpoint import busy_fraction, drain_s, write_bytes_per_s
-from datahall.datapath.cold_start import load_weights
+from datahall.datapath.cold_start import Loader, load_weights, loader_of
 from datahall.datapath.pipeline import Store
+from datahall.datapath.sections.weights import loaded, store_of, weights_need
+from datahall.inference.engine.engine import engine
+from datahall.inference.engine.replica import Replica
+from datahall.inference.memory import kv_pool
+from datahall.planner.datapath import asked_of
+from datahall.scenario.read import read_names
+from datahall.workload.precision import PRESETS
 
 
 def test_hosts_write_no_faster_than_their_network() -> None:
@@ -40,18 +51,54 @@ def test_llama_3_reads_eleven_megabytes_a_second() -> None:
     assert rate * 4 == pytest.approx(10.8e6, rel=0.05)
 
 
+def loader(**changes: Any) -> Loader:
+    usual: dict[str, Any] = {
+        "num_chips": 8, "num_readers": 4, "nic_bytes_per_s": 10e9, "copy_bytes_per_s": 1e12,
+    }  # fmt: skip
+    return Loader(**usual | changes)
+
+
+def test_plans_and_the_data_path_load_weights_alike() -> None:
+    """The same model on the same eight chips, from the same store, in the same format."""
+    said = {"workload": "llama-3.1-70b", "chips": "8", "chip": "h100-sxm", "mfu": "40%"}
+    asked = asked_of(read_names(form_of("show datapath"), said, load()))
+    chip, model = asked.chip, asked.model
+    assert model is not None
+    size = demand.weights_bytes(model)
+    whole = Replica(model=model, chip=chip, precision=PRESETS["bf16"], engine=engine("vllm"))
+    assert size == pytest.approx(kv_pool.weight_bytes(whole))
+    host = host_of(chip, load().servers())
+    for share in (0.0, inf):  # on drives, and where they are too small
+        small = msgspec.structs.replace(host, nvme_bytes=0.0) if share else host
+        from_store = store_of(small, asked.loader.num_chips, size / 8, load())
+        planned = loaded(asked.loader, from_store, size / 8, 8)
+        shown = load_weights(asked.loader, from_store, size)
+        assert planned.load_s == pytest.approx(shown.load_s)
+        if not share:
+            assert planned == weights_need(load(), chip, size / 8, 8)
+
+
+def test_weights_reach_a_chip_no_faster_than_its_link() -> None:
+    slow, fast = (load().chip(name) for name in ("v100-sxm2-32gb", "h100-sxm"))
+    copies = [
+        loader_of(load(), chip, num_chips=8, num_readers=2, nic_bytes_per_s=50e9).copy_bytes_per_s
+        for chip in (slow, fast)
+    ]
+    assert copies[0] <= slow.host_bytes_per_s < copies[1]
+
+
 def test_weights_of_many_replicas_share_what_is_shared() -> None:
     """140 GB for each of 10 from 100 GB/s: 14 s; over a NIC of 10 GB/s: 14 s; from 10 GB/s of its own drive: 14 s."""
     shared = store(100, stream_bytes_per_s=inf)
-    one, ten = (load_weights(job(), shared, 140e9, replicas, 1e12) for replicas in (1, 10))
+    one, ten = (load_weights(loader(), shared, 140e9, replicas) for replicas in (1, 10))
     assert (one.binding, one.load_s, one.parts_s["storage"]) == ("network", 14.0, 1.4)
     assert one.parts_s["readers"] == pytest.approx(140 / 32 + 1e-3)
     assert (ten.binding, ten.parts_s["storage"], ten.parts_s["network"]) == ("storage", 14.0, 14.0)
-    own = load_weights(job(num_readers=64), store(10, place="host"), 140e9, 1000, 1e12)
+    own = load_weights(loader(num_readers=64), store(10, place="host"), 140e9, 1000)
     assert (own.binding, own.load_s) == ("storage", 14.0)
 
 
 def test_a_copy_to_the_chips_is_the_least_that_a_cold_start_takes() -> None:
     cached = Store(storage=load().storage("pinned"), num_units=1)
-    found = load_weights(job(), cached, 8 * 54.87644e9, 1, load().storage("pinned").stream_bytes_per_s)
+    found = load_weights(loader(copy_bytes_per_s=54.87644e9), cached, 8 * 54.87644e9)
     assert (found.binding, found.load_s) == ("copy", pytest.approx(1.0))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError, spelled
-from datahall.fabric.flows.sections import burst_of, changes_of, endpoints
+from datahall.fabric.flows.asked import burst_of, changes_of, endpoints
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
 from datahall.scenario.sections.fabric import Background

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
 from datahall.fabric.flows.congestion import (
-    ECN_EFFICIENCY,
-    Transport,
+    Carrier,
     buffer_cycle,
     go_back_n_fraction,
     headroom_bytes,
     pause_storm,
     paused_links,
     selective_repeat_fraction,
+    square_root_fraction,
     start_up_s,
     window_packets,
 )
@@ -25,6 +26,8 @@ from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
 from datahall.fabric.topology.torus import torus
+
+SHELF = Catalog(user=False)
 
 
 def paths_of(*routes: list[int]) -> Paths:
@@ -40,7 +43,9 @@ def test_two_megabytes_at_200_gigabits_take_what_packets_took() -> None:
         hosts=np.array([0, 1000], np.int32),
         phases=(Phase(name="send", source=np.array([0]), target=np.array([1]), num_bytes=2e6),),
     )
-    net = Net(fabric=fabric, routing=Routing("deterministic"), transport=Transport(kind="roce"))
+    net = Net(
+        fabric=fabric, routing=Routing("deterministic"), carrier=Carrier(transport=SHELF.transport("roce"))
+    )
     run = simulate(traffic(net, (job,)).flows, fabric.link_bytes_per_s)
     assert run.makespan_s == pytest.approx(104.5e-6, rel=0.05)
     plain = traffic(Net(fabric=fabric, routing=Routing("deterministic")), (job,))
@@ -56,7 +61,7 @@ def test_start_up_is_nothing_in_the_first_window_and_vanishes_for_long_messages(
 
 
 def test_loss_costs_go_back_n_a_window_and_selective_repeat_a_packet() -> None:
-    window = window_packets(50e9, 12e-6)
+    window = window_packets(50e9, 12e-6, 4096.0)
     assert window == pytest.approx(146.5, abs=0.1)
     assert go_back_n_fraction(0.0, window) == selective_repeat_fraction(0.0) == 1.0
     assert go_back_n_fraction(0.01, window) == pytest.approx(0.99 / (1 + 0.01 * (window - 1)))
@@ -69,19 +74,22 @@ def test_headroom_is_a_round_trip_and_two_packets() -> None:
 
 def test_what_each_transport_does_to_flows() -> None:
     size, latency = np.array([2e6]), np.array([6e-6])
-    credits = Transport(kind="infiniband").effect(size, 25e9, latency)
+    credits = Carrier(transport=SHELF.transport("infiniband")).effect(size, 25e9, latency)
     assert (credits.efficiency, credits.start_up_s[0]) == (1.0, 0.0)
-    assert Transport(kind="infiniband", virtual_lanes=1).head_of_line
-    assert Transport(kind="roce", virtual_lanes=1).head_of_line
-    assert not Transport(kind="roce").head_of_line
-    assert not Transport(kind="lossy", virtual_lanes=1).head_of_line
-    roce = Transport(kind="roce").effect(size, 25e9, latency)
-    assert roce.efficiency == ECN_EFFICIENCY
+    assert Carrier(transport=SHELF.transport("infiniband"), virtual_lanes=1).head_of_line
+    assert Carrier(transport=SHELF.transport("roce"), virtual_lanes=1).head_of_line
+    assert not Carrier(transport=SHELF.transport("roce")).head_of_line
+    assert not Carrier(transport=SHELF.transport("lossy"), virtual_lanes=1).head_of_line
+    roce = Carrier(transport=SHELF.transport("roce")).effect(size, 25e9, latency)
+    assert roce.efficiency == SHELF.transport("roce").steady_fraction
     assert roce.start_up_s[0] == pytest.approx(18e-6)
-    lossy = Transport(kind="lossy", loss_fraction=0.001).effect(size, 25e9, latency)
-    kinder = Transport(kind="lossy", loss_fraction=0.001, selective_repeat=True).effect(size, 25e9, latency)
-    assert lossy.efficiency < kinder.efficiency == pytest.approx(0.999)
-    assert lossy.message_s == pytest.approx(4e-6)
+    lossy = Carrier(transport=SHELF.transport("lossy"), loss_fraction=0.001).effect(size, 25e9, latency)
+    kinder = Carrier(transport=SHELF.transport("lossy"), loss_fraction=0.001, selective_repeat=True).effect(
+        size, 25e9, latency
+    )
+    assert lossy.efficiency == pytest.approx(square_root_fraction(0.001, 25e9 * 12e-6 / 8948))
+    assert kinder.efficiency == pytest.approx(0.999)
+    assert lossy.message_s == pytest.approx(200e-6)
 
 
 def test_a_pause_spreads_to_everything_that_queues_behind_it() -> None:
@@ -115,6 +123,6 @@ def test_only_rings_of_buffers_can_lock_up() -> None:
 
 def test_losses_that_make_no_sense_are_said() -> None:
     with pytest.raises(ScenarioError, match="below 1"):
-        Transport(kind="lossy", loss_fraction=1.0)
+        Carrier(transport=SHELF.transport("lossy"), loss_fraction=1.0)
     with pytest.raises(ScenarioError, match="does not drop"):
-        Transport(kind="roce", loss_fraction=0.1)
+        Carrier(transport=SHELF.transport("roce"), loss_fraction=0.1)

@@ -11,10 +11,10 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.fabric.collectives.algorithms.steps import Phase, phases
+from datahall.fabric.flows.asked import changes_of
 from datahall.fabric.flows.detours import fabrics_known, reroute_s
 from datahall.fabric.flows.failures import links_of
 from datahall.fabric.flows.jobs import Job, Net, Routing, Traffic, traffic
-from datahall.fabric.flows.sections import changes_of
 from datahall.fabric.flows.simulate import Run, simulate
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.graph import Fabric, Wire
@@ -154,11 +154,19 @@ def test_a_dead_port_of_a_server_is_gone_round_through_another() -> None:
 
 
 def test_how_long_routing_takes_is_said_or_known_of_what_fails() -> None:
-    assert reroute_s(Failure(switches=(1,), start_s=1.0, reroute_s=2.0), "roce", CATALOG) == 2.0
-    wired, hashed = (reroute_s(Failure(switches=(1,)), one, CATALOG) for one in ("infiniband", "roce"))
+    assert (
+        reroute_s(Failure(switches=(1,), start_s=1.0, reroute_s=2.0), CATALOG.transport("roce"), CATALOG)
+        == 2.0
+    )
+    wired, hashed = (
+        reroute_s(Failure(switches=(1,)), CATALOG.transport(one), CATALOG) for one in ("infiniband", "roce")
+    )
     assert wired == CATALOG.reroute("infiniband-subnet-manager").reroute_s
     assert hashed == CATALOG.reroute("ethernet-link-down").reroute_s
-    assert reroute_s(Failure(nics=(3,)), "roce", CATALOG) == CATALOG.reroute("nic-failover").reroute_s
+    assert (
+        reroute_s(Failure(nics=(3,)), CATALOG.transport("roce"), CATALOG)
+        == CATALOG.reroute("nic-failover").reroute_s
+    )
 
 
 def asked(**more: object) -> Answer:

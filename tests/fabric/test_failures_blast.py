@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.fabric.topologies import FAST, SMALL, WIRE, fabrics
 
 from datahall.errors import ScenarioError
+from datahall.fabric.flows.asked import changes_of
 from datahall.fabric.flows.failures import blast_radius, compared, failed, links_of, shares
-from datahall.fabric.flows.sections import changes_of
 from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree

@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from tests.fabric.oracle import unrolled
 from tests.fabric.topologies import FAST, SMALL, WIRE
 
+from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms import all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, phases
 from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.congestion import (
-    Transport,
+    Carrier,
     buffer_cycle,
     go_back_n_fraction,
     headroom_bytes,
     pause_storm,
     paused_links,
+    square_root_fraction,
     start_up_s,
     timeout_s,
     window_packets,
@@ -38,6 +40,9 @@ from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
 from datahall.fabric.topology.scale_up import with_scale_up
 from datahall.fabric.topology.torus import torus
+
+SHELF = Catalog(user=False)
+
 
 TREE = fat_tree(16, Wire(10.0, 0.5))
 
@@ -139,12 +144,16 @@ def test_a_flow_has_the_bytes_latency_and_software_of_all_its_rounds() -> None:
 
 @pytest.mark.parametrize(
     "how",
-    [Transport(), Transport(kind="roce"), Transport(kind="lossy", loss_fraction=0.01)],
-    ids=lambda one: one.kind,
+    [
+        Carrier(),
+        Carrier(transport=SHELF.transport("roce")),
+        Carrier(transport=SHELF.transport("lossy"), loss_fraction=0.01),
+    ],
+    ids=lambda one: one.transport.name,
 )
-def test_background_is_sent_as_a_message_of_a_job_is(how: Transport) -> None:
+def test_background_is_sent_as_a_message_of_a_job_is(how: Carrier) -> None:
     """From one chip to another, as many bytes: it begins as slowly, and loses as much, whoever waits for it."""
-    net = Net(fabric=TREE, routing=Routing("ecmp"), transport=how)
+    net = Net(fabric=TREE, routing=Routing("ecmp"), carrier=how)
     sent = traffic(net, (job([0, 15], send(0, 1)),)).flows
     burst = Burst(
         name="b", source=np.array([0], np.int32), target=np.array([15], np.int32), num_bytes=np.array([100.0]),
@@ -153,7 +162,7 @@ def test_background_is_sent_as_a_message_of_a_job_is(how: Transport) -> None:
     alone = traffic(net, (), (burst,)).flows
     assert alone.num_bytes.tolist() == pytest.approx(sent.num_bytes[:1].tolist())
     assert alone.delay_s.tolist() == pytest.approx(sent.delay_s[:1].tolist())
-    assert (how.kind == "infiniband") == (alone.delay_s[0] == 3.0)
+    assert (not how.transport.settles and not how.loss_fraction) == (alone.delay_s[0] == 3.0)
 
 
 def test_a_flow_of_several_queue_pairs_is_cut_into_equal_parts() -> None:
@@ -236,25 +245,25 @@ def test_start_up_is_at_most_one_and_a_half_round_trips() -> None:
 def test_loss_is_paid_in_windows_and_timeouts() -> None:
     assert window_packets(10.0, 8.0, 4.0) == 20.0
     assert window_packets(1.0, 1.0, 4.0) == 1.0
-    assert window_packets(4096.0, 3.0) == 3.0
+    assert window_packets(4096.0, 3.0, 4096.0) == 3.0
     assert headroom_bytes(10.0, 3.0, 5.0) == 70.0
-    assert headroom_bytes(0.0, 1.0) == 8192.0
+    assert headroom_bytes(0.0, 1.0, 4096.0) == 8192.0
     assert timeout_s(0.25, 8.0) == 2.0
     # by hand: of 100 packets one is lost, and the window of 11 goes again: 99 of 110
     assert go_back_n_fraction(0.01, 11.0) == pytest.approx(0.99 / 1.1)
     assert [go_back_n_fraction(p, 50.0) for p in (0.0, 1e-3, 1e-2)] == sorted(
         (go_back_n_fraction(p, 50.0) for p in (0.0, 1e-3, 1e-2)), reverse=True
     )
-    lossy = Transport(kind="lossy", loss_fraction=0.01)
-    effect = lossy.effect(np.ones(2), 4096.0, np.array([1.0, 3.0]))
-    assert effect.efficiency == pytest.approx(go_back_n_fraction(0.01, 2 * 2.0))
-    assert effect.message_s == pytest.approx(4e-5)
+    lossy = Carrier(transport=SHELF.transport("tcp"), loss_fraction=0.01)
+    effect = lossy.effect(np.ones(2), 8948.0, np.array([10.0, 30.0]))
+    assert effect.efficiency == pytest.approx(square_root_fraction(0.01, 2 * 20.0))
+    assert effect.message_s == pytest.approx(2e-3)
     assert effect.start_up_s.tolist() == [0.0, 0.0]
     assert lossy.effect(np.empty(0), 1.0, np.empty(0)).start_up_s.size == 0
     for bad in (-0.1, 1.0, 1.5):
         with pytest.raises(ScenarioError, match="a loss of"):
-            Transport(kind="lossy", loss_fraction=bad)
-    roce = Transport(kind="roce").effect(np.array([1e9]), 1.0, np.array([2.0]))
+            Carrier(transport=SHELF.transport("lossy"), loss_fraction=bad)
+    roce = Carrier(transport=SHELF.transport("roce")).effect(np.array([1e9]), 1.0, np.array([2.0]))
     assert roce.start_up_s[0] == pytest.approx(1.5 * 4.0)
 
 

@@ -18,9 +18,9 @@ from datahall.catalog import load
 from datahall.errors import DatahallError
 from datahall.fabric.collectives.crossing import Sends, crossing_s
 from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.asked import job_of
 from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
-from datahall.fabric.flows.sections import job_of
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.pooling import pooled
 from datahall.fabric.topology.cuts import cuts

@@ -22,10 +22,10 @@ from datahall.fabric.design.lay import LAYING, Spec
 from datahall.fabric.design.outline import outline
 from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.design.topologies import BY_NAME, NETWORK, Topology
+from datahall.fabric.flows.asked import job_of
 from datahall.fabric.flows.closed_form import closed_form_s
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.flows.jobs import Net, Routing, traffic
-from datahall.fabric.flows.sections import job_of
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.paths import hops, num_paths, route
 from datahall.fabric.routing.pooling import pooled

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fabric.oracle import message_by_message
 
+from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import phases
 from datahall.fabric.flows import simulate as simulation
-from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.congestion import Carrier
 from datahall.fabric.flows.failures import failed
 from datahall.fabric.flows.jobs import Burst, Job, Net, Routing, Traffic, traffic
 from datahall.fabric.flows.outcome import FlowScenario, simulate_flows
@@ -24,6 +25,9 @@ from datahall.fabric.topology.rail import rail_optimised
 from datahall.fabric.topology.scale_up import with_scale_up
 from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
+
+SHELF = Catalog(user=False)
+
 
 WIRE, FAST = Wire(50e9, 0.5e-6), Wire(450e9, 0.4e-6)
 PAIRS = [("all-reduce", "ring"), ("all-gather", "ring"), ("all-reduce", "two-level"), ("all-reduce", "tree")]
@@ -88,8 +92,8 @@ def test_rounds_that_are_skipped_are_those_that_would_have_come(
         fabric = failed(
             failed(fabric, lame), Failure(links=((7 * seed + 40) % fabric.num_links,), left_fraction=0.6)
         )
-    kind_of = Transport(kind=transport, virtual_lanes=lanes)
-    net = Net(fabric=fabric, routing=Routing(policy), transport=kind_of, seed=seed, steady=False)
+    kind_of = Carrier(transport=SHELF.transport(transport), virtual_lanes=lanes)
+    net = Net(fabric=fabric, routing=Routing(policy), carrier=kind_of, seed=seed, steady=False)
     if kind == "torus" and pair[1] == "two-level":
         pair = PAIRS[0]
     made = traffic(net, (ring(fabric, size, pair),), level="full")

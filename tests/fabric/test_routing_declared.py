@@ -11,10 +11,10 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import fabric_of
+from datahall.fabric.flows.asked import job_of
 from datahall.fabric.flows.crosscheck import job_times
 from datahall.fabric.flows.jobs import Net, Routing
 from datahall.fabric.flows.outcome import FlowScenario
-from datahall.fabric.flows.sections import job_of
 from datahall.fabric.routing import policies
 from datahall.fabric.routing.paths import route
 from datahall.fabric.routing.policies import RULES, Asked, Rule, Spread
@@ -27,6 +27,7 @@ NEW = "by-source"
 
 def test_every_word_has_its_row() -> None:
     assert tuple(RULES) == POLICIES
+    assert len({rule.title for rule in RULES.values()} - {""}) == len(POLICIES)
 
 
 def test_nobody_asks_for_a_routing_by_its_name() -> None:
@@ -60,7 +61,7 @@ def times(routing: str) -> list[float]:
 def test_a_row_more_is_a_routing_more_at_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match="not a way to route"):
         times(NEW)
-    monkeypatch.setitem(RULES, NEW, Rule(by_source))
+    monkeypatch.setitem(RULES, NEW, Rule(by_source, "by its source"))
     closed, *simulated = times(NEW)
     assert closed == times("deterministic")[0]
     assert all(took >= closed * (1 - 1e-9) for took in simulated)

@@ -8,8 +8,8 @@ from tests.fabric.test_scenario import CATALOG, FABRIC, JOB, problems, read
 
 from datahall.errors import ScenarioError
 from datahall.fabric.flows import outcome
+from datahall.fabric.flows.asked import endpoints
 from datahall.fabric.flows.outcome import FlowScenario, simulate_flows
-from datahall.fabric.flows.sections import endpoints
 from datahall.fabric.flows.simulate import Changes, Flows, followers, merged, simulate
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.graph import SCALE_UP, Paths, Wire
@@ -93,9 +93,9 @@ def test_what_is_left_out_has_its_usual_value() -> None:
     )
     assert found.net.seed == 0
     assert (found.net.routing.policy, found.net.routing.num_parts) == ("ecmp", 1)
-    transport = found.net.transport
-    assert (transport.kind, transport.virtual_lanes, transport.loss_fraction) == ("infiniband", 2, 0.0)
-    assert (transport.selective_repeat, transport.watchdog_s) == (False, 0.1)
+    carrier = found.net.carrier
+    assert (carrier.transport.name, carrier.virtual_lanes, carrier.loss_fraction) == ("infiniband", 2, 0.0)
+    assert (carrier.selective_repeat, carrier.stuck_s) == (False, carrier.transport.stuck_s)
     (job,) = found.jobs
     assert (job.name, job.start_s, job.repeat, job.pause_s, job.message_s) == (
         "all-reduce 0",
@@ -115,9 +115,9 @@ def test_what_is_given_is_taken() -> None:
         FABRIC + words + 'selective_repeat = true\nwatchdog = "1 s"\n' + JOB + more + "[[stall]]\nchip = 1\n"
     )
     assert (found.net.routing.policy, found.net.routing.num_parts, found.net.seed) == ("ecmp", 3, 3)
-    transport = found.net.transport
-    assert (transport.kind, transport.loss_fraction) == ("lossy", 0.01)
-    assert (transport.selective_repeat, transport.watchdog_s) == (True, 1.0)
+    carrier = found.net.carrier
+    assert (carrier.transport.name, carrier.loss_fraction) == ("tcp", 0.01)
+    assert (carrier.selective_repeat, carrier.stuck_s) == (True, 1.0)
     (job,) = found.jobs
     assert (job.name, job.start_s, job.repeat, job.pause_s, job.message_s) == ("train", 1e-3, 2, 2e-3, 3e-6)
     assert job.hosts.tolist() == list(range(32))

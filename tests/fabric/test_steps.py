@@ -11,7 +11,7 @@ from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms import all_gather, all_reduce
 from datahall.fabric.collectives.algorithms.steps import DECOMPOSITIONS, Phase, algorithms, phases
 from datahall.fabric.flows.closed_form import closed_form_s
-from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.congestion import Carrier
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.order import alike_order, full_order
 from datahall.fabric.flows.simulate import simulate
@@ -22,7 +22,7 @@ from datahall.fabric.topology.graph import Wire
 from datahall.fabric.topology.scale_up import with_scale_up
 
 FABRIC = with_scale_up(fat_tree(128, Wire(50e9, 0.5e-6)), 8, Wire(450e9, 0.2e-6))
-NET = Net(fabric=FABRIC, routing=Routing("deterministic"), transport=Transport(virtual_lanes=2))
+NET = Net(fabric=FABRIC, routing=Routing("deterministic"), carrier=Carrier(virtual_lanes=2))
 
 
 def moved_over_size(collective: str, algorithm: str, num_ranks: int) -> float:

@@ -17,7 +17,8 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cli.main import run as command
 from datahall.cluster.host import Host
-from datahall.datapath.sections.weights import weights_need
+from datahall.datapath.cold_start import Loader
+from datahall.datapath.sections.weights import WeightsNeed, loaded, store_of
 from datahall.planner.serving.question import plan_serving
 from datahall.power.sections.service import ServicePower
 from datahall.power.site import lone_machines
@@ -288,11 +289,17 @@ def test_a_service_that_restarts_for_ever_is_a_no() -> None:
 
 def test_weights_are_read_through_what_there_is() -> None:
     drives = Host(link_bytes_per_s=50e9, nvme_bytes=1e12, nvme_bytes_per_s=5e9)
-    need = weights_need(drives, 40e9, 4)
-    assert (need.load_s, need.replica_bytes, need.on_drives) == (8.0, 160e9, True)
-    full = weights_need(Host(link_bytes_per_s=50e9, nvme_bytes=10e9, nvme_bytes_per_s=5e9), 40e9, 4)
+    shelf = Catalog(user=False)
+    wide = Loader(num_chips=8, num_readers=2, nic_bytes_per_s=50e9, copy_bytes_per_s=50e9)
+
+    def need(host: Host) -> WeightsNeed:
+        return loaded(wide, store_of(host, 8, 40e9, shelf), 40e9, 4)
+
+    found = need(drives)
+    assert (found.load_s, found.replica_bytes, found.on_drives) == (pytest.approx(8.0), 160e9, True)
+    full = need(Host(link_bytes_per_s=50e9, nvme_bytes=10e9, nvme_bytes_per_s=5e9))
     assert (full.load_s, full.on_drives) == (320.0, False)
-    assert weights_need(Host(), 40e9, 4).load_s == 320.0
+    assert need(Host()).load_s == 320.0
 
 
 def test_a_network_that_nobody_sells_leaves_power_out_and_not_the_plan() -> None:

@@ -58,6 +58,11 @@ def _bound(verb: Verb, names: list[str], args: tuple[Any, ...], given: dict[str,
     form = form_of(verb.name)
     first = list(form.arguments) or (["scenario"] if verb.by_file else [])
     if len(args) > len(first):
+        if verb.several:
+            call = ", ".join(_literal(one) for one in (*args[: len(first) - 1], list(args[len(first) - 1 :])))
+            raise ScenarioError(
+                f"{verb.function} takes several {first[-1]} as one list", hint=f"{verb.function}({call})"
+            )
         raise ScenarioError(
             f"{verb.function} takes {counted(len(first), 'positional argument')}, not {len(args)}",
             hint=f"keywords: {', '.join(names)}",

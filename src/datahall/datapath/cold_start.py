@@ -1,21 +1,35 @@
-"""How long replicas of a model take to load their weights, all at once.
+"""How long weights take to load into the chips of hosts, all at once.
 
-    storage      replicas · weights / (units · read), of what is shared; weights / (units · read) of a host's own
-    network      weights / NIC of a host, of what is shared
-    readers      weights / (chips of a host · readers · stream)
-    copy         weights / (chips of a host · pinned copy to a chip)
+    storage      hosts · bytes of a host / (units · read), of what is shared; bytes / (units · read) of a host's own
+    network      bytes of a host / NIC of a host, of what is shared
+    readers      bytes of a host / (chips of a host · readers · stream)
+    copy         bytes of a host / (chips of a host · pinned copy to a chip)
 
-The slowest is the time; a replica stands in one host here.
+The slowest is the time.
 """
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isfinite
 
 import msgspec
 
-from datahall.datapath.pipeline import Pipeline, Store
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.cluster.host import host_of
+from datahall.datapath.pipeline import Store
 from datahall.datapath.supply import request_s, stream_bytes_per_s
+
+PINNED = "pinned"
+
+
+class Loader(msgspec.Struct, frozen=True, kw_only=True):
+    """A host that loads weights into its chips."""
+
+    num_chips: int
+    num_readers: int  # for each chip
+    nic_bytes_per_s: float  # towards shared storage
+    copy_bytes_per_s: float  # from its memory to a chip
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,18 +40,30 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     parts_s: dict[str, float]
 
 
-def load_weights(
-    job: Pipeline, store: Store, weights_bytes: float, num_replicas: int, copy_bytes_per_s: float
-) -> Load:
-    """Load weights [B] into so many replicas, over a copy to a chip of so much [B/s]."""
+def loader_of(
+    catalog: Catalog, chip: Chip, *, num_chips: int, num_readers: int, nic_bytes_per_s: float
+) -> Loader:
+    """A host of so many chips, which copies as fast as was measured and no faster than their link."""
+    link = host_of(chip, catalog.servers()).link_bytes_per_s
+    copy = catalog.storage(PINNED).stream_bytes_per_s
+    return Loader(
+        num_chips=num_chips,
+        num_readers=num_readers,
+        nic_bytes_per_s=nic_bytes_per_s,
+        copy_bytes_per_s=min(copy, link) if isfinite(link) else copy,
+    )
+
+
+def load_weights(loader: Loader, store: Store, host_bytes: float, num_hosts: int = 1) -> Load:
+    """Load so much [B] into the chips of each of so many hosts."""
     storage = store.storage
-    together = num_replicas if storage.is_shared else 1
-    readers = job.num_chips_per_host * job.num_readers
+    together = num_hosts if storage.is_shared else 1
+    readers = loader.num_chips * loader.num_readers
     parts = {
-        "storage": together * weights_bytes / (store.num_units * storage.read_bytes_per_s),
-        "network": weights_bytes / (job.nic_bytes_per_s if storage.is_shared else inf),
-        "readers": request_s(store) + weights_bytes / (readers * stream_bytes_per_s(store)),
-        "copy": weights_bytes / (job.num_chips_per_host * copy_bytes_per_s),
+        "storage": together * host_bytes / (store.num_units * storage.read_bytes_per_s),
+        "network": host_bytes / (loader.nic_bytes_per_s if storage.is_shared else inf),
+        "readers": request_s(store) + host_bytes / (readers * stream_bytes_per_s(store)),
+        "copy": host_bytes / (loader.num_chips * loader.copy_bytes_per_s),
     }
     slowest = max(parts, key=parts.__getitem__)
     return Load(load_s=parts[slowest], binding=slowest, parts_s=parts)

@@ -11,42 +11,17 @@ Text never starves a chip; what storage has to bear are checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
-import msgspec
-
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
-from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.checkpoint.size import CheckpointSize, checkpoint_size
-from datahall.reliability.job import RunningJob
-from datahall.scenario.scenario import Scenario, section_name
-from datahall.scenario.sections.root import Root
+from datahall.scenario.scenario import Scenario
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 from datahall.training.layout.layout import ON_ONE_CHIP
 from datahall.training.setup import framework_of, job_of
 from datahall.workload.flops import training_flop_per_token
+from datahall.workload.memory.state import serving_weight_bytes
 from datahall.workload.parameters import count_parameters
-
-Laid: TypeAlias = Callable[[Scenario], RunningJob]  # lays a job out, which a room further up does
-
-WEIGHT_BYTES = 2.0  # of a parameter, as weights are stored
-
-
-def trained(scenario: Scenario, model: str) -> Scenario:
-    """The same question as one about training that model."""
-    root = msgspec.structs.replace(scenario.root, model=model)
-    return msgspec.structs.replace(scenario, sections={**scenario.sections, section_name(Root): (root,)})
-
-
-def fastest(asked: Scenario, laid: Laid) -> RunningJob:
-    """The job that trains a model on the chips there are; where there is none, its speed has to be said."""
-    try:
-        return laid(asked)
-    except (InfeasibleError, ScenarioError) as error:
-        error.hint = f"other {option('chips')}, or say how fast they train: {option('mfu', '40%')}"
-        raise
+from datahall.workload.precision import PRESETS
 
 
 def size_of(asked: Scenario) -> CheckpointSize:
@@ -61,5 +36,5 @@ def tokens_per_s(model: Model, chip: Chip, mfu_fraction: float) -> float:
 
 
 def weights_bytes(model: Model) -> float:
-    """What a replica loads [B]."""
-    return count_parameters(model).total * WEIGHT_BYTES
+    """What a replica loads in the usual format [B]."""
+    return float(serving_weight_bytes(model, count_parameters(model), PRESETS[USUAL_PRECISION]))

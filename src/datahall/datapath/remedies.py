@@ -192,7 +192,7 @@ def _caches(job: Pipeline, host_memory_bytes: float) -> Iterator[_Change]:
             SETTING, "keeping", (1,), _pinned,
             lambda _: ("a part of the data kept in the cache for good", {"keeping": "pinned"}),
         )  # fmt: skip
-    room = round(min(host_memory_bytes, job.dataset_bytes) * 1e-9)
+    room = int(min(host_memory_bytes, job.dataset_bytes) * 1e-9)
     if room * 1e9 > job.cache_bytes:
         yield _Change(
             MEMORY, "cache", tuple(max(1, room * part // 16) for part in range(1, 17)), _cache,

@@ -102,4 +102,4 @@ def _load(asked: Asked, store: Store) -> Load | None:
     if asked.model is None:
         return None
     size = weights_bytes(asked.model)
-    return load_weights(asked.job, store, size, asked.num_replicas, asked.copy_bytes_per_s)
+    return load_weights(asked.loader, store, size, asked.num_replicas)  # a replica stands in one host here

@@ -50,14 +50,12 @@ OTHER_NAMES: dict[str, TopologyName] = {
     "dragonfly+": "dragonfly-plus", "3d-torus": "torus", "fullmesh": "full-mesh",
 }  # fmt: skip
 Policy = Literal["deterministic", "ecmp", "adaptive", "spray"]
-TransportKind = Literal["infiniband", "roce", "lossy"]
 Collective = Literal[
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"
 ]
 Pattern = Literal["permutation", "incast", "random"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 SPLITTING: tuple[Policy, ...] = ("ecmp",)  # queue pairs of one flow go their own ways
-TRANSPORTS: tuple[TransportKind, ...] = get_args(TransportKind)
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+from pathlib import Path
 from shlex import split
 
 import pytest
@@ -11,7 +14,17 @@ from tests.results import number
 import datahall as dh
 from datahall.answer import Answer, LineChart
 from datahall.cli.main import run
-from datahall.errors import DatahallError
+from datahall.errors import DatahallError, ScenarioError, UnsupportedError
+
+CHIP = """
+[chip.mystery]
+source = { title = "t", date = "2026-01" }
+title = "Mystery"
+vendor = "Me"
+family = "hopper"
+memory = "80 GB"
+memory_bandwidth = "3 TB/s"
+"""
 
 
 def test_the_headline_says_whether_chips_are_starved_and_by_how_much() -> None:
@@ -251,3 +264,56 @@ def test_an_edge_is_an_answer() -> None:
         found = dh.show_datapath("resnet50", **said)  # type: ignore[arg-type]
         assert unfounded(found) == []
         assert 0.0 <= number(found, "utilisation_fraction") <= 1.0
+
+
+def test_a_host_has_the_memory_that_it_is_sold_with() -> None:
+    """512 GB in a DGX V100: no cache is larger, nor is one offered."""
+    said = {
+        "workload": "unet3d",
+        "chips": 64,
+        "chip": "v100-sxm2-32gb",
+        "step": "1s",
+        "storage": ["sata-ssd"],
+    }
+    with pytest.raises(ScenarioError, match="a cache of 1 TB is more than the 512 GB"):
+        dh.show_datapath(**said, cache="1TB")
+    answer = dh.show_datapath(**said)
+    assert answer.inputs["host_memory_bytes"] == 512e9
+    offered = [
+        int(found.replace(",", ""))
+        for table in answer.tables
+        for row in table.rows
+        for cell in row
+        for found in re.findall(r"([\d,]+) GB of each host's memory", str(cell))
+    ]
+    assert offered
+    assert max(offered) <= 512
+    assert dh.show_datapath(**said, host_memory="2TB", cache="1TB").results
+
+
+def test_a_cache_where_nobody_knows_the_memory_needs_it_said(tmp_path: Path) -> None:
+    (tmp_path / "chip.toml").write_text(CHIP)
+    shelf = dh.Catalog(extra=[str(tmp_path)], user=False)
+    said = {"workload": "unet3d", "chips": 64, "chip": "mystery", "step": "1s", "catalog": shelf}
+    with pytest.raises(UnsupportedError, match="how much memory"):
+        dh.show_datapath(**said, cache="1GB")
+    assert dh.show_datapath(**said, cache="1GB", host_memory="2GB").results
+    assert "memory" not in str(dh.show_datapath(**said).tables)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_comes_next_can_be_typed(seed: int) -> None:
+    """Of questions drawn from the words that there are; a no is an answer."""
+    draw = random.Random(seed)
+    said = {
+        "workload": draw.choice(["unet3d", "resnet50", "cosmoflow"]),
+        "chips": draw.choice([8, 64, 1024]),
+        "chip": draw.choice(["h100-sxm", "v100-sxm2-32gb", "gb200"]),
+        "step": draw.choice(["50ms", "1s"]),
+        "storage": draw.sample(["nvme", "hdd", "lustre", "object", "parallel"], 2),
+        "prefetch_depth": draw.choice([0, 2]),
+        **draw.choice([{}, {"cache": "10GB"}, {"host_memory": "64GB"}, {"checkpoint": "1TB"}]),
+    }
+    for command in dh.show_datapath(**said).next_commands:
+        if "validate" not in command:
+            assert run([*split(command)[1:], "--quiet", "--format", "json"]) in (0, 1), command

@@ -1,11 +1,13 @@
 """Transports side by side: the words and tables of the answer."""
 
 import pytest
+from tests.answers.borders import runs
 from tests.answers.claims import unfounded
 
 import datahall as dh
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
+from datahall.fabric.routing.policies import RULES
 
 FOUR = ["infiniband", "roce", "spectrum-x", "tcp"]
 
@@ -37,8 +39,43 @@ def test_queue_pairs_help_what_is_hashed_alone(shelf: Catalog) -> None:
 
 
 def test_queue_pairs_of_packets_that_take_every_path_do_nothing(shelf: Catalog) -> None:
-    answer = dh.show_transport(["spectrum-x"], chips=64, paths=8, catalog=shelf)
-    assert any("paths does nothing here" in note for note in answer.notes)
+    for names in (["spectrum-x"], ["infiniband", "spectrum-x"]):
+        with pytest.raises(
+            ScenarioError, match="paths does nothing here: each packet has a path of its own"
+        ) as caught:
+            dh.show_transport(names, chips=64, paths=8, catalog=shelf)
+        assert "add one of roce" in str(caught.value)
+    assert dh.show_transport(["spectrum-x", "roce"], chips=64, paths=8, catalog=shelf).results
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"transports": FOUR, "chips": 64},
+        {"transports": ["roce"], "chips": 144, "on": "nvl72", "paths": 4},
+        {"transports": ["tcp"], "on": "fat-tree", "chips": 64, "nic": "25GB/s", "oversubscription": "2:1"},
+        {"transports": ["tcp"], "chips": 2048},
+    ],
+    ids=["all", "a topology and queue pairs", "another port", "more chips"],
+)
+def test_what_comes_next_can_be_typed(said: dict[str, object], shelf: Catalog) -> None:
+    for command in dh.show_transport(**said, catalog=shelf).next_commands:
+        assert runs(command), command
+
+
+def test_more_chips_than_are_followed_are_refused_before_anything_is_laid(shelf: Catalog) -> None:
+    with pytest.raises(
+        ScenarioError, match="1,000,000 chips are more than can be followed one by one"
+    ) as caught:
+        dh.show_transport(["roce"], chips=1_000_000, catalog=shelf)
+    assert "at most chips=524288" in str(caught.value)
+
+
+def test_a_way_to_route_more_is_a_row_more(shelf: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = RULES["ecmp"]._replace(title="each flow as its name says")
+    monkeypatch.setitem(RULES, "by-name", row)
+    table = dh.show_transport(["roce"], chips=64, catalog=shelf).tables[2]
+    assert [cells[0] for cells in table.rows][-1] == "each flow as its name says"
 
 
 def test_too_many_senders_to_one_chip_time_out(shelf: Catalog) -> None:

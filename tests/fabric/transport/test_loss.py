@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.fabric.transport.loss import kept_at_loss, one_loss_s, square_root_fraction, window
+from datahall.fabric.flows.congestion import square_root_fraction
+from datahall.fabric.transport.loss import kept_at_loss, one_loss_s, window
 from datahall.fabric.transport.path import Path
 
 PATH = Path(2e-6, 50e9, 4.0, "")

@@ -13,13 +13,15 @@ from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
 from datahall.fabric.routing.paths import route
-from datahall.fabric.transport.compare import behaviours, ladder
+from datahall.fabric.transport import draws
+from datahall.fabric.transport.compare import compare, ladder
+from datahall.fabric.transport.draws import Draws
 from datahall.fabric.transport.host import cores, memory_bytes_per_s
-from datahall.fabric.transport.incast import incast, most_senders
+from datahall.fabric.transport.incast import bystander_fraction, most_senders
 from datahall.fabric.transport.load import under_load
 from datahall.fabric.transport.message import kept_fraction, one_way
 from datahall.fabric.transport.path import Path, pairs, usual_path
-from datahall.fabric.transport.storm import storm
+from datahall.fabric.transport.storm import held_fraction
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
 
@@ -32,6 +34,39 @@ def made(shelf: Catalog, topology: str, chips: int, **more: object) -> Design:
 
 def drawn(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def draws_of(made: Design, seed: int = 0) -> Draws:
+    return Draws(made.fabric, usual_path(made, drawn()), seed)
+
+
+def test_what_transports_have_in_common_is_found_once(
+    shelf: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four transports hold back and route in two ways, one drops: each network is solved as often as it differs."""
+    asked: dict[str, int] = {"under_load": 0, "held_fraction": 0, "bystander_fraction": 0}
+
+    def counting(name: str) -> None:
+        whole = getattr(draws, name)
+
+        def counted(*args: object, **more: object) -> object:
+            asked[name] += 1
+            return whole(*args, **more)
+
+        monkeypatch.setattr(draws, name, counted)
+
+    for name in asked:
+        counting(name)
+    found = compare(made(shelf, "fat-tree", 64), shelf.transports(), Transports(), shelf, 0)
+    assert len(found.behaviours) == len(NAMES)
+    assert asked == {"under_load": len(found.rungs), "held_fraction": 3, "bystander_fraction": 2}
+
+
+def test_the_best_leaves_the_slowest_chip_most(shelf: Catalog) -> None:
+    found = compare(made(shelf, "fat-tree", 1024), shelf.transports(), Transports(), shelf, 0)
+    left = [one.slowest.value for one in found.ranked]
+    assert left == sorted(left, reverse=True)
+    assert found.ranked[0] is found.behaviours[found.best]
 
 
 @given(
@@ -105,7 +140,7 @@ def test_another_path_for_each_packet_has_all_of_a_fat_tree(shelf: Catalog) -> N
 
 def test_more_queue_pairs_collide_less(shelf: Catalog) -> None:
     fabric = made(shelf, "fat-tree", 1024)
-    rungs = ladder(fabric, usual_path(fabric, drawn()), seed=3)
+    rungs = ladder(fabric, draws_of(fabric, seed=3))
     hashed = [rung.kept for rung in rungs if rung.routing == "ecmp"]
     assert [one.mean_fraction for one in hashed] == sorted(one.mean_fraction for one in hashed)
     assert all(one.slowest_fraction <= one.mean_fraction <= 1.0 for one in hashed)
@@ -122,15 +157,16 @@ def test_a_tapered_tree_leaves_no_more_than_its_narrow_place(shelf: Catalog) -> 
 
 
 def test_a_stuck_receiver_stops_only_its_own_senders_where_packets_are_dropped(shelf: Catalog) -> None:
-    fabric = made(shelf, "fat-tree", 1024).fabric
-    dropped = storm(fabric, shelf.transport("tcp"), drawn())
-    assert dropped.held_fraction == pytest.approx(8 / (8 * 1024), rel=0.1)
-    assert dropped.stuck_s == 0.0
+    design = made(shelf, "fat-tree", 1024)
+    (dropped,) = compare(design, [shelf.transport("tcp")], Transports(), shelf, 0).behaviours
+    assert dropped.storm.held_fraction == pytest.approx(8 / (8 * 1024), rel=0.1)
+    assert dropped.storm.stuck_s == 0.0
 
 
 def test_a_stuck_receiver_stops_nearly_all_where_packets_take_every_path(shelf: Catalog) -> None:
-    fabric = made(shelf, "fat-tree", 1024).fabric
-    hashed, sprayed = (storm(fabric, shelf.transport(name), drawn()) for name in ("roce", "spectrum-x"))
+    both = [shelf.transport(name) for name in ("roce", "spectrum-x")]
+    found = compare(made(shelf, "fat-tree", 1024), both, Transports(), shelf, 0).behaviours
+    hashed, sprayed = (one.storm for one in found)
     assert 0.1 < hashed.held_fraction < sprayed.held_fraction
     assert sprayed.held_fraction > 0.9
     assert hashed.stuck_s == 0.1
@@ -139,17 +175,16 @@ def test_a_stuck_receiver_stops_nearly_all_where_packets_take_every_path(shelf: 
 def test_behind_one_switch_a_storm_holds_whoever_sends_to_the_stuck_chip(shelf: Catalog) -> None:
     """Eight senders' ports stop, and with them all eight flows of each: 64 of the flows between 32 chips."""
     fabric = made(shelf, "fat-tree", 32).fabric
-    found = storm(fabric, shelf.transport("roce"), drawn())
-    assert storm(fabric, shelf.transport("tcp"), drawn()).held_fraction < found.held_fraction < 1.0
+    assert held_fraction(fabric, None, drawn()) < held_fraction(fabric, "ecmp", drawn()) < 1.0
 
 
 def test_senders_to_one_chip_slow_bystanders_where_they_are_held_back(shelf: Catalog) -> None:
-    fabric = made(shelf, "fat-tree", 256)
-    path = usual_path(fabric, drawn())
-    found = incast(fabric.fabric, shelf.transport("roce"), path, 32, 80e6, drawn())
-    assert 0.5 < found.bystander_fraction < 1.0
-    assert math.isinf(found.most_senders)
-    assert incast(fabric.fabric, shelf.transport("tcp"), path, 32, 80e6, drawn()).bystander_fraction == 1.0
+    both = [shelf.transport(name) for name in ("roce", "tcp")]
+    found = compare(made(shelf, "fat-tree", 256), both, Transports(), shelf, 0).behaviours
+    held, dropped = (one.incast for one in found)
+    assert 0.5 < held.bystander_fraction < 1.0
+    assert math.isinf(held.most_senders)
+    assert dropped.bystander_fraction == 1.0
 
 
 def test_senders_of_tcp_time_out_when_fewer_than_four_packets_of_each_fit(shelf: Catalog) -> None:
@@ -162,20 +197,22 @@ def test_senders_of_tcp_time_out_when_fewer_than_four_packets_of_each_fit(shelf:
 
 def test_more_senders_than_chips_are_refused(shelf: Catalog) -> None:
     fabric = made(shelf, "fat-tree", 64)
-    with pytest.raises(ScenarioError, match="56 senders"):
-        incast(fabric.fabric, shelf.transport("roce"), usual_path(fabric, drawn()), 56, 0.0, drawn())
+    for holds_back in (True, False):
+        with pytest.raises(ScenarioError, match="56 senders"):
+            bystander_fraction(fabric.fabric, 56, drawn(), holds_back=holds_back)
 
 
 @pytest.mark.parametrize(("topology", "chips"), [("nvl72", 72), ("torus", 64)])
 def test_chips_without_a_network_have_no_transport(shelf: Catalog, topology: str, chips: int) -> None:
     with pytest.raises(ScenarioError, match="no network between hosts"):
-        behaviours(made(shelf, topology, chips), shelf.transports(), Transports(), shelf, 0)
+        compare(made(shelf, topology, chips), shelf.transports(), Transports(), shelf, 0)
 
 
 @pytest.mark.parametrize("topology", ["fat-tree", "rail-optimised", "tree", "nvl72", "dragonfly", "hyperx"])
 def test_shares_are_shares_on_every_network(shelf: Catalog, topology: str) -> None:
     chips = 144 if topology == "nvl72" else 128
-    for one in behaviours(made(shelf, topology, chips), shelf.transports(), Transports(senders=8), shelf, 1):
+    design = made(shelf, topology, chips)
+    for one in compare(design, shelf.transports(), Transports(senders=8), shelf, 1).behaviours:
         shares = (
             one.kept_alone_fraction, *one.kept, one.at_loss_fraction, one.incast.bystander_fraction,
             one.storm.held_fraction,

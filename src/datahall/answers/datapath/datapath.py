@@ -15,11 +15,11 @@ from datahall.answers.datapath.words import BINDS, of_storage
 from datahall.answers.follow import explained, follow, our_error
 from datahall.breakdown import Breakdown
 from datahall.counted import counted
-from datahall.datapath.asked import Asked, asked_of
+from datahall.datapath.asked import Asked
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
-from datahall.planner.training.laid import laid_job
+from datahall.planner.datapath import asked_of
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -27,7 +27,7 @@ from datahall.units import fmt
 
 def show_datapath(scenario: Scenario) -> Answer:
     """What each storage delivers of what chips need; exit code 1 where none keeps them at work."""
-    asked = asked_of(scenario, laid_job)
+    asked = asked_of(scenario)
     rows = judged(asked)
     chosen = best(rows)
     figure = utilisation_figure(asked, chosen.store, chosen.supply)
@@ -67,6 +67,7 @@ def _inputs(asked: Asked) -> dict[str, Cell]:
         "readers": job.num_readers,
         "prepare_s": job.prepare_s,
         "checkpoint_bytes": asked.checkpoint_bytes,
+        "host_memory_bytes": asked.host_memory_bytes or None,
     }
 
 

@@ -12,7 +12,7 @@ from datahall.cluster.wiring import wiring_of
 from datahall.fabric.design import idle as of_fabric
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.early import check_used
-from datahall.scenario.idle import do_nothing, does_nothing, idle_notes, idle_together
+from datahall.scenario.idle import do_nothing, does_nothing, idle_notes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign
 from datahall.scenario.sections.failure import Failure
@@ -72,8 +72,3 @@ def idle_in_run(scenario: Scenario, idle: Mapping[str, str], *, sprays: bool) ->
     why = "the part keeps some of its bandwidth, and only who sprays packets sends fewer that way"
     stays = slowed and not sprays and "failure" not in idle
     return (*idle_notes(scenario, idle), *((do_nothing(["reroute"], why),) if stays else ()))
-
-
-def idle_paths(scenario: Scenario, *, hashed: bool) -> tuple[str, ...]:
-    """Queue pairs where no transport keeps to the path of one."""
-    return () if hashed else idle_together(scenario, ("paths",), "each packet has a path of its own")

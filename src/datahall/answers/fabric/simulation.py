@@ -38,6 +38,12 @@ from datahall.units import fmt
 
 MOST_CHARTED = 300_000  # flows
 
+AGAIN = {
+    "go-back-n": "with all that is under way behind it",
+    "selective": "alone",
+    "halving": "at half the rate",
+}
+
 
 def simulate_fabric(scenario: Scenario) -> Traced:
     """Simulate a scenario; `check_with` does it in another detail too and shows the difference."""
@@ -154,8 +160,9 @@ def _results(
     }
     if len(outcome.scenario.asks) == 1:
         found |= {"size_bytes": jobs[0].size_bytes, "num_runs": jobs[0].num_runs, "run_s": jobs[0].run_s}
-    if outcome.scenario.net.transport.loss_fraction:
-        found["resent_fraction"] = outcome.traffic.resent_fraction
+    carrier = outcome.scenario.net.carrier
+    if carrier.loss_fraction:
+        found["resent_fraction"] = carrier.resent_fraction(outcome.traffic.kept_fraction)
     if other:
         found["worst_difference_fraction"] = other.worst_fraction
     return found
@@ -163,7 +170,7 @@ def _results(
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     net = outcome.scenario.net
-    parts, transport = net.routing.num_parts, net.transport.kind
+    parts, transport = net.routing.num_parts, net.carrier.transport.name
     split = f", each flow in {parts} queue pairs, which count as flows" if parts > 1 else ""
     lines = [
         f"{net.routing.policy} routing{split}; {transport}; rates are max-min fair; bytes are those on the wire",
@@ -207,7 +214,7 @@ def _rerouted(scenario: Scenario, outcome: Outcome) -> tuple[list[str], list[Sou
         if one.at_s < outcome.run.makespan_s or outcome.run.num_stuck
     ]
     lines = [f"from {fmt(at_s, 's')} on flows take the ways that are left then" for at_s in known]
-    transport, unsaid = outcome.scenario.net.transport.kind, {}
+    transport, unsaid = outcome.scenario.net.carrier.transport, {}
     for failure in scenario.all(Failure):
         usual = usual_reroute(failure, transport, scenario.catalog)
         if failure.reroute_s is None and failure.start_s + usual.reroute_s in known:
@@ -223,16 +230,17 @@ def _rerouted(scenario: Scenario, outcome: Outcome) -> tuple[list[str], list[Sou
 
 def _transport(outcome: Outcome) -> tuple[str, ...]:
     """What the transport did to flows that no link is to blame for."""
-    transport, new = outcome.scenario.net.transport, fmt(outcome.traffic.kept_fraction, "fraction")
-    if transport.kind == "roce":
-        return (f"RoCE marks and slows down: flows keep {new} of their rate, and wait while it settles",)
-    if transport.kind != "lossy" or not transport.loss_fraction:
+    carrier, new = outcome.scenario.net.carrier, fmt(outcome.traffic.kept_fraction, "fraction")
+    transport = carrier.transport
+    if transport.settles or transport.steady_fraction < 1.0:
+        waits = ", and wait while it settles" if transport.settles else ""
+        return (f"{transport.title} marks and slows down: flows keep {new} of their rate{waits}",)
+    if not carrier.loss_fraction:
         return ()
-    again = "alone" if transport.selective_repeat else "with all that is under way behind it"
-    lost, wait = fmt(transport.loss_fraction, "fraction"), fmt(transport.wait_s, "s", 3)
+    lost, wait = fmt(carrier.loss_fraction, "fraction"), fmt(carrier.wait_s, "s", 3)
     return (
-        f"{lost} of packets are lost, and each is sent again {again}: {new} of the bytes on the wire are new; a "
-        f"message waits {wait} on average for the timeout that tells of its last packet",
+        f"{lost} of packets are lost, and each is sent again {AGAIN[carrier.repeat]}: flows keep {new} of their rate; "
+        f"a message waits {wait} on average for the timeout that tells of its last packet",
     )
 
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite
+from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Series, Table, keyed
-from datahall.answers.fabric.idle import idle_paths
 from datahall.answers.follow import explained, follow
 from datahall.cluster.used import used_by_design
 from datahall.counted import counted, with_article
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design
-from datahall.fabric.transport.compare import Behaviour, Ladder, behaviours, ladder, loss_curves, time_curves
+from datahall.fabric.transport.compare import Behaviour, Comparison, Ladder, compare, loss_curves, time_curves
 from datahall.fabric.transport.early import network
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
 from datahall.units import fmt
 
-ROUTED = {
-    "deterministic": "one path for each destination",
-    "ecmp": "flows hashed onto paths",
-    "spray": "another path for each packet",
-}
+MOST_TO_ALL = 256  # chips that a command offers to let send to all others: with more it takes long
 
 
 def show_transport(scenario: Scenario) -> Answer:
@@ -30,34 +26,28 @@ def show_transport(scenario: Scenario) -> Answer:
     asked, design = scenario.one(Transports), network(scenario.one(FabricDesign))
     made = design_of(design, scenario.catalog)
     chosen = [scenario.catalog.transport(name) for name in asked.transports]
-    found = behaviours(made, chosen, asked, scenario.catalog, scenario.root.seed)
-    rungs = ladder(made, found[0].path, scenario.root.seed)
-    best = max(range(len(found)), key=lambda index: found[index].slowest.value)
+    compared = compare(made, chosen, asked, scenario.catalog, scenario.root.seed)
+    found, best = compared.behaviours, compared.best
     return Answer(
         kind="transports",
         inputs={**used_by_design(scenario, design.topology, made)},
-        headline=_headline(made, found),
-        binding=_binding(found, rungs),
+        headline=_headline(made, compared),
+        binding=_binding(compared),
         results=_results(found),
-        tables=(_idle_and_loaded(found, asked, best), _gone_wrong(found, asked), _routed(rungs)),
+        tables=(_idle_and_loaded(found, asked, best), _gone_wrong(found, asked), _routed(compared.rungs)),
         figure=found[best].slowest,
         charts=_charts(found),
-        notes=(
-            *made.notes,
-            *_notes(found, asked),
-            *idle_paths(scenario, hashed=any(one.is_hashed for one in found)),
-        ),
+        notes=(*made.notes, *_notes(found, asked)),
         sources=tuple(dict.fromkeys(fact.source for one in found for fact in one.transport.facts.values())),
-        next_commands=_next(scenario, made, found),
+        next_commands=_next(scenario, made, compared),
     )
 
 
-def _headline(made: Design, found: tuple[Behaviour, ...]) -> str:
-    ranked = sorted(found, key=lambda one: -one.slowest.value)
-    first = ranked[0]
+def _headline(made: Design, compared: Comparison) -> str:
+    first, *rest = compared.ranked
     port = fmt(first.path.port_bytes_per_s, "bytes_per_s", 3)
     others = ", ".join(
-        f"{one.transport.name} {fmt(one.kept.slowest_fraction, 'fraction', 3)}" for one in ranked[1:]
+        f"{one.transport.name} {fmt(one.kept.slowest_fraction, 'fraction', 3)}" for one in rest
     )
     beside = f" ({others})" if others else ""
     return (
@@ -67,17 +57,11 @@ def _headline(made: Design, found: tuple[Behaviour, ...]) -> str:
     )
 
 
-def _binding(found: tuple[Behaviour, ...], rungs: tuple[Ladder, ...]) -> str:
-    hashed = [
-        one.transport.name
-        for one in found
-        if one.is_hashed and one.kept.slowest_fraction < one.kept_alone_fraction
-    ]
-    most = max((rung for rung in rungs if rung.is_hashed), key=lambda rung: rung.num_paths)
-    spray = next(rung for rung in rungs if rung.is_sprayed)
+def _binding(compared: Comparison) -> str:
+    found, most, spray = compared.behaviours, compared.most_paths, compared.sprayed
+    hashed = [one.transport.name for one in compared.collided]
     words = []
-    single = next(rung for rung in rungs if rung.is_hashed)
-    if hashed and single.kept.slowest_fraction < spray.kept.slowest_fraction:
+    if hashed and compared.one_path.kept.slowest_fraction < spray.kept.slowest_fraction:
         words.append(
             f"Flows that are hashed onto the same cable bind {' and '.join(hashed)}: over "
             f"{counted(most.num_paths, 'queue pair')} the slowest would keep "
@@ -188,7 +172,7 @@ def _routed(rungs: tuple[Ladder, ...]) -> Table:
             Column("slowest", "fraction"),
         ),
         rows=tuple(
-            (ROUTED[rung.routing], rung.num_paths, rung.kept.mean_fraction, rung.kept.slowest_fraction)
+            (rung.title, rung.num_paths, rung.kept.mean_fraction, rung.kept.slowest_fraction)
             for rung in rungs
         ),
         note="a message waits for the last of its queue pairs",
@@ -232,15 +216,14 @@ def _notes(found: tuple[Behaviour, ...], asked: Transports) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _next(scenario: Scenario, made: Design, found: tuple[Behaviour, ...]) -> tuple[str, ...]:
-    job = {"collective": "all-to-all", "size": "64MB"}
+def _next(scenario: Scenario, made: Design, compared: Comparison) -> tuple[str, ...]:
+    sends = "all-to-all" if made.counts.num_hosts <= MOST_TO_ALL else "all-reduce"
+    job = {"collective": sends, "size": "64MB"}
+    num_paths = compared.num_paths_to_fill
+    same: dict[str, Plain | None] = {"on": made.topology, "chips": made.counts.num_hosts}
     return (
         explained(follow(scenario)),
-        *(
-            [follow(scenario, changes={"paths": ceil(max(one.num_cores for one in found))})]
-            if any(one.is_core_bound for one in found)
-            else []
-        ),
+        *([follow(scenario, changes={"paths": num_paths})] if num_paths is not None else []),
         follow(scenario, "show fabric", {"topologies": [made.topology], "chips": made.counts.num_hosts}),
-        follow(scenario, "simulate fabric", {"chips": made.counts.num_hosts}, tables={"job": [job]}),
+        follow(scenario, "simulate fabric", same, tables={"job": [job]}),
     )

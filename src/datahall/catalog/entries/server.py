@@ -55,6 +55,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, self.num_chips // max(1, self.num_hosts))
 
     @property
+    def memory_bytes_per_host(self) -> float:
+        """Memory of one operating system of it [B]; NaN where nothing is published."""
+        return self.host_memory_bytes / max(1, self.num_hosts)
+
+    @property
     def network_bytes_per_s(self) -> float:
         """Network bandwidth of all NICs, one way."""
         return self.num_nics * self.nic_bytes_per_s

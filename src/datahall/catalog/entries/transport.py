@@ -43,6 +43,11 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     facts: dict[str, Fact] = {}
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether a receiver that is full holds its senders back, so that nothing is dropped."""
+        return self.flow_control != "none"
+
 
 FIELDS = (
     Field("title", "title", "what it is called", "text", required=True),

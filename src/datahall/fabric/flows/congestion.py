@@ -2,32 +2,33 @@
 
 Steady rates are max-min fair under all three; they differ in what comes on top.  Credits never drop and back
 up behind a blocked flow.  RoCE adds the time its control loop needs to settle, and can pause more than it
-should.  A lossy network sends again.  Each effect is a formula here, and `Transport.effect` hands it to the
-flow simulation.
+should.  A network that drops sends again.  Each effect is a formula here, of a transport as the catalogue has
+it, and `Carrier.effect` hands it to the flow simulation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf, sqrt
 
 import msgspec
 import numpy as np
 
+from datahall.catalog.entries.transport import Repeat, Transport
 from datahall.fabric.flows.early import check_loss
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.topology.graph import Floats, Ints, Paths
 from datahall.scenario.sections.fabric import Network
-from datahall.scenario.words import TransportKind
 
 # A packet simulation of 1,024 hosts at 200 Gb/s (htsim, 2 MB permutation) had a median of 104.5 µs, against
 # 80 µs on the wire and 6 µs one way: 18.5 µs more, or 1.5 round trips.  One run, so take it as ±25 %.
 START_UP_ROUND_TRIPS = 1.5
-ECN_EFFICIENCY = 0.98  # assumption: what marking and recovering costs in steady state
-USUAL = (
-    Network()
-)  # the watchdog's time: NIC default at Microsoft (Guo et al., "RDMA over commodity Ethernet", 2016)
-WATCHDOG_S = USUAL.watchdog_s
-MTU_BYTES = 4096.0
+USUAL = Network()
+# fair shares alone, where nobody names a transport
+IDEAL = Transport(
+    name="ideal", title="fair shares alone", flow_control="credits", repeat="selective", routing="ecmp",
+    mtu_bytes=4096.0, header_bytes=0.0, host_s=0.0, timeout_s=0.0,
+)  # fmt: skip
 
 
 def start_up_s(num_bytes: Floats, bytes_per_s: float, round_trip_s: Floats) -> Floats:
@@ -44,12 +45,12 @@ def start_up_s(num_bytes: Floats, bytes_per_s: float, round_trip_s: Floats) -> F
     return START_UP_ROUND_TRIPS * np.minimum(round_trip_s, beyond)
 
 
-def headroom_bytes(bytes_per_s: float, delay_s: float, mtu_bytes: float = MTU_BYTES) -> float:
+def headroom_bytes(bytes_per_s: float, delay_s: float, mtu_bytes: float) -> float:
     """Buffer per port and lossless class for what is under way when it pauses [B]: 2·d·B + 2·MTU."""
     return 2.0 * delay_s * bytes_per_s + 2.0 * mtu_bytes
 
 
-def window_packets(bytes_per_s: float, round_trip_s: float, mtu_bytes: float = MTU_BYTES) -> float:
+def window_packets(bytes_per_s: float, round_trip_s: float, mtu_bytes: float) -> float:
     """Packets in flight on a full path: W = B · RTT / MTU, at least 1."""
     return max(1.0, bytes_per_s * round_trip_s / mtu_bytes)
 
@@ -68,6 +69,27 @@ def selective_repeat_fraction(loss_fraction: float) -> float:
     return 1.0 - loss_fraction
 
 
+def square_root_fraction(loss_fraction: float, window_packets: float) -> float:
+    """Share of the bandwidth of a sender that halves its window at each loss: √(3/2) / (W · √p), at most 1 − p.
+
+    Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997.
+
+    >>> round(square_root_fraction(1e-4, 200), 3), square_root_fraction(0.0, 200)
+    (0.612, 1.0)
+    """
+    found = sqrt(1.5 / loss_fraction) / window_packets if loss_fraction else inf
+    return min(1.0 - loss_fraction, found)
+
+
+def repeated_fraction(repeat: Repeat, loss_fraction: float, window: float) -> float:
+    """Goodput over bandwidth, by what is sent again after a loss."""
+    if repeat == "go-back-n":
+        return go_back_n_fraction(loss_fraction, window)
+    if repeat == "selective":
+        return selective_repeat_fraction(loss_fraction)
+    return square_root_fraction(loss_fraction, window)
+
+
 def timeout_s(loss_fraction: float, retransmit_s: float) -> float:
     """Expected wait of a message whose last packet is lost, which only a timeout tells [s]: RTO · p."""
     return retransmit_s * loss_fraction
@@ -81,43 +103,58 @@ class Effect(msgspec.Struct, frozen=True):
     efficiency: float
 
 
-class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """A transport and its settings; the defaults are a healthy network."""
+class Carrier(msgspec.Struct, frozen=True, kw_only=True):
+    """A transport of the catalogue and what a run sets of it; the defaults are a healthy network."""
 
-    kind: TransportKind = "infiniband"
+    transport: Transport = IDEAL
     virtual_lanes: int = USUAL.lanes  # or lossless classes: with one only, whoever waits blocks all behind it
     loss_fraction: float = 0.0
-    selective_repeat: bool = False
-    retransmit_s: float = 4e-3
-    watchdog_s: float = WATCHDOG_S
+    selective_repeat: bool = False  # whatever the transport sends again
+    watchdog_s: float | None = None  # None: the transport's
 
     def __post_init__(self) -> None:
-        check_loss(self.kind, self.loss_fraction)
+        check_loss(self.transport, self.loss_fraction)
 
     @property
     def head_of_line(self) -> bool:
         """Whether a blocked flow holds back what is behind it."""
-        return self.kind != "lossy" and self.virtual_lanes == 1
+        return self.transport.holds_back and self.virtual_lanes == 1
 
     @property
     def wait_s(self) -> float:
         """What a message waits on average for the timeout that tells of its last packet."""
-        return timeout_s(self.loss_fraction, self.retransmit_s)
+        return timeout_s(self.loss_fraction, self.transport.timeout_s)
+
+    @property
+    def stuck_s(self) -> float:
+        """How long others wait for a chip that stopped; not at all where nobody is held back [s]."""
+        if self.watchdog_s is not None:
+            return self.watchdog_s
+        return self.transport.stuck_s if self.transport.holds_back else 0.0
+
+    @property
+    def repeat(self) -> Repeat:
+        """What is sent again after a loss."""
+        return "selective" if self.selective_repeat else self.transport.repeat
+
+    def resent_fraction(self, kept_fraction: float) -> float:
+        """Of the bytes on the wire those that were there before, of flows that keep so much of their rate."""
+        return 1.0 - kept_fraction if self.repeat == "go-back-n" else self.loss_fraction
 
     def effect(self, num_bytes: Floats, bytes_per_s: float, latency_s: Floats) -> Effect:
         """What it does to flows of some size on paths of some one-way latency."""
-        none = np.zeros(np.broadcast(num_bytes, latency_s).shape)
-        if self.kind == "infiniband":
-            return Effect(none, 0.0, 1.0)
-        if self.kind == "roce":
-            return Effect(start_up_s(num_bytes, bytes_per_s, 2.0 * latency_s), 0.0, ECN_EFFICIENCY)
-        window = window_packets(bytes_per_s, 2.0 * float(np.mean(latency_s)) if none.size else 0.0)
-        repeat = (
-            selective_repeat_fraction(self.loss_fraction)
-            if self.selective_repeat
-            else go_back_n_fraction(self.loss_fraction, window)
-        )
-        return Effect(none, self.wait_s, repeat)
+        start = np.zeros(np.broadcast(num_bytes, latency_s).shape)
+        if self.transport.settles:
+            start = start_up_s(num_bytes, bytes_per_s, 2.0 * latency_s)
+        round_trip_s = 2.0 * float(np.mean(latency_s)) if start.size else 0.0
+        kept = self._kept_fraction(window_packets(bytes_per_s, round_trip_s, self.transport.mtu_bytes))
+        return Effect(start, self.wait_s, self.transport.steady_fraction * kept)
+
+    def _kept_fraction(self, window: float) -> float:
+        """What losses leave of the rate."""
+        if not self.loss_fraction:
+            return 1.0
+        return repeated_fraction(self.repeat, self.loss_fraction, window)
 
 
 def paused_links(paths: Paths, link: int, num_links: int) -> Ints:
@@ -146,7 +183,7 @@ def pause_storm(
     *,
     at_s: float,
     until_s: float,
-    watchdog_s: float = WATCHDOG_S,
+    watchdog_s: float,
 ) -> Changes:
     """A receiver that does not drain from `at_s` to `until_s`: what it pauses is free again when the watchdog
     fires.

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.reroute import Reroute
+from datahall.catalog.entries.transport import Transport
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.simulate import Detours, Ways
 from datahall.fabric.routing.policies import Spread, rule_of
 from datahall.fabric.topology.graph import Fabric, Floats, Ints, Longs, Paths, select
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
-from datahall.scenario.words import Policy, TransportKind
+from datahall.scenario.words import Policy
 
 
 class LearnedFabric(msgspec.Struct, frozen=True):
@@ -38,18 +39,20 @@ class FlowRoutes(msgspec.Struct, frozen=True):
     first_flow: int
 
 
-def reroute_s(failure: Failure, transport: TransportKind, catalog: Catalog) -> float:
+def reroute_s(failure: Failure, transport: Transport, catalog: Catalog) -> float:
     """How long routing takes to learn of a failure: as it was said, or as the catalogue knows it."""
     if failure.reroute_s is not None:
         return failure.reroute_s
     return usual_reroute(failure, transport, catalog).reroute_s
 
 
-def usual_reroute(failure: Failure, transport: TransportKind, catalog: Catalog) -> Reroute:
+def usual_reroute(failure: Failure, transport: Transport, catalog: Catalog) -> Reroute:
     """Who routes around a failure where nobody says how long that takes."""
     if all(name == "nics" or not getattr(failure, name) for name in FABRIC_PARTS):
         return catalog.reroute("nic-failover")
-    return catalog.reroute("infiniband-subnet-manager" if transport == "infiniband" else "ethernet-link-down")
+    return catalog.reroute(
+        "infiniband-subnet-manager" if transport.flow_control == "credits" else "ethernet-link-down"
+    )
 
 
 def fabrics_known(

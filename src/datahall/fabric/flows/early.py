@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal, get_args
 
+from datahall.catalog.entries.transport import Transport
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import num_chips, own_chips
 from datahall.fabric.design.early import check_design
+from datahall.fabric.design.idle import idle_error
+from datahall.scenario.idle import is_changed
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.fabric import Background, FabricDesign, FabricJob, Network, Stall
 from datahall.scenario.sections.views import Simulation
@@ -29,8 +32,7 @@ def check_flows(scenario: Scenario) -> None:
         check_levels(asked.detail, asked.check_with)
     tries = Attempts(scenario)
     tries.make(partial(check_sent, scenario))
-    network = scenario.one(Network)
-    tries.make(partial(check_loss, network.transport, network.loss_fraction))
+    tries.make(partial(check_network, scenario))
     if design.bandwidth_bytes_per_s is None:
         tries.make(partial(_check_wired, scenario), field="on")
     tries.finish()
@@ -87,17 +89,26 @@ def check_joined(num_chips: int) -> None:
         raise ScenarioError("a collective joins two chips or more", field="ranks", hint=option("ranks", 2))
 
 
-def check_loss(kind: str, loss_fraction: float) -> None:
+def check_network(scenario: Scenario) -> None:
+    """Refuse losses of a transport that loses nothing, and lanes of one that holds nobody back."""
+    network = scenario.one(Network)
+    transport = scenario.catalog.transport(network.transport)
+    check_loss(transport, network.loss_fraction)
+    if not transport.holds_back and is_changed(scenario, "lanes"):
+        raise idle_error("lanes", f"{transport.title} drops packets and holds nobody back", "")
+
+
+def check_loss(transport: Transport, loss_fraction: float) -> None:
     """Refuse a share that is none, and packets lost by a transport that loses none."""
     if not 0.0 <= loss_fraction < 1.0:
         raise ScenarioError(
             f"a loss of {loss_fraction:g}", field="loss", hint="0 or more and below 1, e.g. 0.001"
         )
-    if kind != "lossy" and loss_fraction > 0.0:
+    if transport.holds_back and loss_fraction > 0.0:
         raise ScenarioError(
-            f"{kind} does not drop packets when congested",
+            f"{transport.name} does not drop packets when congested",
             field="loss",
-            hint=f"use {option('transport', 'lossy')}",
+            hint=f"use {option('transport', 'tcp')}",
         )
 
 

@@ -56,7 +56,7 @@ def _alike(one: Fabric, other: Fabric, used: Ints) -> bool:
 
 def _of_routing(outcome: Outcome) -> dict[str, str]:
     net, flows, reasons = outcome.scenario.net, outcome.traffic, {}
-    if not net.transport.head_of_line:
+    if not net.carrier.head_of_line:
         reasons["lanes"] = "with two lanes no flow waits behind another, so more are no better"
     if not net.routing.rule.draws and not outcome.scenario.bursts:
         reasons["seed"] = "nothing is drawn at random"
@@ -72,8 +72,8 @@ def _of_routing(outcome: Outcome) -> dict[str, str]:
 
 
 def _of_transport(outcome: Outcome) -> dict[str, str]:
-    transport = outcome.scenario.net.transport
-    if transport.kind == "lossy" and not transport.loss_fraction:
+    carrier = outcome.scenario.net.carrier
+    if not carrier.transport.holds_back and not carrier.loss_fraction:
         return {"transport": "nothing is lost, and what drops nothing is as fast as credits"}
     return {}
 
@@ -83,7 +83,7 @@ def _of_stalls(outcome: Outcome) -> dict[str, str]:
     met = [one for one in stalls if meets(outcome, one.link, one.start_s, one.end_s)]
     if not met:
         reasons["stall"] = "nothing is sent there then"
-    watchdog_s, late = outcome.scenario.net.transport.watchdog_s, outcome.run.makespan_s
+    watchdog_s, late = outcome.scenario.net.carrier.stuck_s, outcome.run.makespan_s
     if all(one.end_s - one.start_s <= watchdog_s or one.start_s + watchdog_s >= late for one in met):
         reasons["watchdog"] = "it would come after the end of the stall, or of all"
     return reasons

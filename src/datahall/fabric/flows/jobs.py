@@ -7,7 +7,7 @@ import numpy as np
 
 from datahall.errors import ScenarioError
 from datahall.fabric.collectives.algorithms.steps import Phase
-from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.congestion import Carrier
 from datahall.fabric.flows.detours import FlowRoutes, LearnedFabric, detours_of, kept, ways_of
 from datahall.fabric.flows.order import JOIN, alike_order, folded, full_order
 from datahall.fabric.flows.simulate import Flows, Rounds
@@ -76,18 +76,13 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
         1.0  # of the bytes on the wire, or of the rate, what the transport leaves for new data
     )
 
-    @property
-    def resent_fraction(self) -> float:
-        """Of the bytes on the wire of a lossy transport, those that were there before."""
-        return 1.0 - self.kept_fraction
-
 
 class Net(msgspec.Struct, frozen=True, kw_only=True):
     """What flows pass through: the fabric, how they choose paths, how the transport behaves."""
 
     fabric: Fabric
     routing: Routing
-    transport: Transport = Transport()
+    carrier: Carrier = Carrier()
     seed: int = 0
     steady: bool = True  # no link changes while flows are under way
     known_later: tuple[LearnedFabric, ...] = ()  # of failures under way, by routing
@@ -168,7 +163,7 @@ def traffic(
         target=_end_to_end([part.target for part in parts]),
         phase=_end_to_end([part.phase for part in parts]),
         pause_s=np.concatenate([np.empty(0), *(part.pause_s for part in parts)]),
-        head_of_line=net.transport.head_of_line,
+        head_of_line=net.carrier.head_of_line,
         kept_fraction=_kept_fraction(parts),
     )
 
@@ -255,7 +250,7 @@ def _job(net: Net, job: Job, level: Level, routes: Spread, in_step: bool) -> _Pa
     each = np.repeat([phase.num_bytes for phase in split], [phase.source.size for phase in split])
     rounds = np.repeat([phase.num_rounds for phase in split], [phase.source.size for phase in split])
     latency = latency_s(net.fabric, routes)
-    effect = net.transport.effect(each * rounds, _line(net.fabric), latency)
+    effect = net.carrier.effect(each * rounds, _line(net.fabric), latency)
     table, num_alike = np.arange(each.size), np.ones(each.size)
     if level == "full":
         split, table, num_alike = folded(split, routes.paths)
@@ -303,7 +298,7 @@ def _burst(net: Net, burst: Burst, routes: Spread) -> _Part:
     parts = net.routing.num_parts if net.routing.policy in SPLITTING else 1
     latency = latency_s(net.fabric, routes)
     num_bytes = np.repeat(burst.num_bytes / parts, parts)
-    effect = net.transport.effect(num_bytes, _line(net.fabric), latency)
+    effect = net.carrier.effect(num_bytes, _line(net.fabric), latency)
     return _Part(
         routes=routes,
         row=np.arange(routes.paths.num_flows),

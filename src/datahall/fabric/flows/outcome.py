@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from datahall.fabric.design.asked import fabric_of
-from datahall.fabric.flows.congestion import Transport, pause_storm, paused
+from datahall.fabric.flows.asked import Stall, burst_of, changes_of, job_of, stall_of
+from datahall.fabric.flows.congestion import Carrier, pause_storm, paused
 from datahall.fabric.flows.detours import LearnedFabric, fabrics_known, reroute_s
-from datahall.fabric.flows.early import check_sent
+from datahall.fabric.flows.early import check_network, check_sent
 from datahall.fabric.flows.failures import Bools, compared, failed, links_of
 from datahall.fabric.flows.jobs import Ask, Burst, Job, Level, Net, Routing, Traffic, traffic
-from datahall.fabric.flows.sections import Stall, burst_of, changes_of, job_of, stall_of
 from datahall.fabric.flows.simulate import NO_CHANGES, Changes, Flows, Run, simulate
 from datahall.fabric.flows.symmetry import simulate_folded
 from datahall.fabric.routing.paths import CutOffError
@@ -60,12 +60,13 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
     """What a question means on its fabric; all its problems are raised together, each with its place."""
     tries = Attempts(scenario)
     tries.make(partial(check_sent, scenario))
-    transport = tries.make(lambda: _transport(scenario.one(Network)), field="loss")
+    tries.make(partial(check_network, scenario))
+    carrier = None if tries.errors else _carrier(scenario)
     fabric = tries.make(lambda: fabric_of(scenario.one(FabricDesign), scenario.catalog), field="on")
-    if fabric is None or transport is None:
+    if fabric is None or carrier is None:
         tries.finish()
     assert fabric is not None
-    assert transport is not None
+    assert carrier is not None
     wired, later = _failing(tries, scenario.all(Failure), fabric)
     changes = changes_of(later, wired.link_bytes_per_s)
     seed = scenario.root.seed
@@ -88,7 +89,7 @@ def flow_scenario(scenario: Scenario) -> FlowScenario:
         net=Net(
             fabric=wired,
             routing=Routing(network.routing, network.paths),
-            transport=transport,
+            carrier=carrier,
             seed=seed,
             steady=not changes.at_s.size and not stalls,
             known_later=_known_later(scenario, later, wired),
@@ -106,7 +107,7 @@ def _known_later(
 ) -> tuple[LearnedFabric, ...]:
     """What routing learns of failures while flows are under way."""
     network = scenario.one(Network)
-    transport = network.transport
+    transport = scenario.catalog.transport(network.transport)
     known = [(failure, hit, reroute_s(failure, transport, scenario.catalog)) for failure, hit in later]
     return fabrics_known(known, fabric, network.routing)
 
@@ -128,9 +129,10 @@ def _failing(
     return wired, later
 
 
-def _transport(network: Network) -> Transport:
-    return Transport(
-        kind=network.transport,
+def _carrier(scenario: Scenario) -> Carrier:
+    network = scenario.one(Network)
+    return Carrier(
+        transport=scenario.catalog.transport(network.transport),
         virtual_lanes=network.lanes,
         loss_fraction=network.loss_fraction,
         selective_repeat=network.selective_repeat,
@@ -178,7 +180,7 @@ def _simulated(scenario: FlowScenario, level: Level, *, in_step: bool = False) -
     storms = [
         pause_storm(
             flows.flows.paths, stall.link, capacity, at_s=stall.start_s, until_s=stall.end_s,
-            watchdog_s=scenario.net.transport.watchdog_s,
+            watchdog_s=scenario.net.carrier.stuck_s,
         )
         for stall in scenario.stalls
     ]  # fmt: skip

@@ -329,7 +329,7 @@ def last_flow(outcome: Outcome) -> LastFlow | None:
 def num_locked(outcome: Outcome) -> int:
     """Links that wait for each other in a circle, where one lane can lock up."""
     net = outcome.scenario.net
-    if not net.transport.head_of_line:
+    if not net.carrier.head_of_line:
         return 0
     return int(buffer_cycle(outcome.traffic.flows.paths, net.fabric.num_links).size)
 

@@ -74,6 +74,7 @@ class Rule(NamedTuple):
     """One way to route: how it chooses the path or paths of each flow, and what the rest has to know of it."""
 
     choose: Callable[[Asked], Spread]
+    title: str
     draws: bool = False  # at random
     chooses_late: bool = False  # a flow takes one of its ways when it starts
     sprays: bool = False  # packets over all ways alike, fewer where a link is slow
@@ -172,10 +173,10 @@ def _sprayed(asked: Asked) -> Spread:
 
 
 RULES: dict[Policy, Rule] = {
-    "deterministic": Rule(_by_destination),
-    "ecmp": Rule(_hashed, draws=True),
-    "adaptive": Rule(_left_open, chooses_late=True),
-    "spray": Rule(_sprayed, sprays=True),
+    "deterministic": Rule(_by_destination, "one path for each destination"),
+    "ecmp": Rule(_hashed, "flows hashed onto paths", draws=True),
+    "adaptive": Rule(_left_open, "the path that is least loaded when a flow starts", chooses_late=True),
+    "spray": Rule(_sprayed, "another path for each packet", sprays=True),
 }
 
 

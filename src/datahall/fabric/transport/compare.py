@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, inf
 
 import msgspec
 import numpy as np
@@ -13,14 +14,15 @@ from datahall.catalog.entries.transport import Transport
 from datahall.counted import counted
 from datahall.fabric.design.design import Design
 from datahall.fabric.routing.policies import RULES, rule_of
+from datahall.fabric.transport.draws import Draws
 from datahall.fabric.transport.early import check_joined
 from datahall.fabric.transport.host import cores, memory_bytes_per_s
-from datahall.fabric.transport.incast import Incast, incast
-from datahall.fabric.transport.load import MOST_PARTS, PATHS, Kept, under_load
+from datahall.fabric.transport.incast import Incast, most_senders
+from datahall.fabric.transport.load import MOST_PARTS, PATHS, Kept
 from datahall.fabric.transport.loss import kept_at_loss, one_loss_s
 from datahall.fabric.transport.message import kept, kept_fraction, one_way, payload_rate, port
 from datahall.fabric.transport.path import Path, usual_path
-from datahall.fabric.transport.storm import Storm, storm
+from datahall.fabric.transport.storm import Storm
 from datahall.scenario.sections.transports import Transports
 from datahall.scenario.words import SPLITTING, Policy
 
@@ -75,6 +77,11 @@ class Ladder(msgspec.Struct, frozen=True):
     kept: Kept
 
     @property
+    def title(self) -> str:
+        """The way to route, in a few words."""
+        return rule_of(self.routing).title
+
+    @property
     def is_hashed(self) -> bool:
         """Whether queue pairs keep to a path each."""
         return self.routing in SPLITTING
@@ -85,21 +92,78 @@ class Ladder(msgspec.Struct, frozen=True):
         return rule_of(self.routing).sprays
 
 
-def behaviours(
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Transports side by side, and what routing alone leaves of the same network."""
+
+    behaviours: tuple[Behaviour, ...]
+    rungs: tuple[Ladder, ...]
+
+    @property
+    def best(self) -> int:
+        """The transport that leaves the slowest chip most, for which a collective waits; the first of those alike."""
+        return max(range(len(self.behaviours)), key=lambda index: self.behaviours[index].slowest.value)
+
+    @property
+    def ranked(self) -> tuple[Behaviour, ...]:
+        """From the one that leaves the slowest chip most to the one that leaves it least."""
+        return tuple(sorted(self.behaviours, key=lambda one: -one.slowest.value))
+
+    @property
+    def collided(self) -> tuple[Behaviour, ...]:
+        """Those whose flows are hashed onto the same cable, and have less for it."""
+        return tuple(
+            one
+            for one in self.behaviours
+            if one.is_hashed and one.kept.slowest_fraction < one.kept_alone_fraction
+        )
+
+    @property
+    def one_path(self) -> Ladder:
+        """What is left where a message has one queue pair."""
+        return min(self._hashed, key=lambda rung: rung.num_paths)
+
+    @property
+    def most_paths(self) -> Ladder:
+        """What is left where it has as many as were tried."""
+        return max(self._hashed, key=lambda rung: rung.num_paths)
+
+    @property
+    def sprayed(self) -> Ladder:
+        """What is left where each packet takes another path."""
+        return next(rung for rung in self.rungs if rung.is_sprayed)
+
+    @property
+    def num_paths_to_fill(self) -> int | None:
+        """Queue pairs with which no core holds a hashed transport back; None where none is."""
+        bound = [one.num_cores for one in self.behaviours if one.is_hashed and one.is_core_bound]
+        return ceil(max(bound)) if bound else None
+
+    @property
+    def _hashed(self) -> list[Ladder]:
+        return [rung for rung in self.rungs if rung.is_hashed]
+
+
+def compare(
     made: Design, transports: Sequence[Transport], asked: Transports, catalog: Catalog, seed: int
+) -> Comparison:
+    """Each transport, and each way to route, on the same network with the same draws."""
+    check_joined(made)
+    draws = Draws(made.fabric, usual_path(made, np.random.default_rng(seed)), seed)
+    found = behaviours(made, transports, asked, catalog, draws)
+    return Comparison(behaviours=found, rungs=ladder(made, draws))
+
+
+def behaviours(
+    made: Design, transports: Sequence[Transport], asked: Transports, catalog: Catalog, draws: Draws
 ) -> tuple[Behaviour, ...]:
     """Each transport on the same ports and cables, with the same draws."""
-    check_joined(made)
-    path = usual_path(made, np.random.default_rng(seed))
     buffer_bytes = OF_BUFFER * _buffer_bytes(made, catalog)
-    return tuple(_behaviour(made, one, path, asked, buffer_bytes, seed) for one in transports)
+    return tuple(_behaviour(one, asked, buffer_bytes, draws) for one in transports)
 
 
-def _behaviour(
-    made: Design, one: Transport, path: Path, asked: Transports, buffer_bytes: float, seed: int
-) -> Behaviour:
-    fabric, num_paths = made.fabric, asked.paths if one.routing in SPLITTING else 1
-    routed = under_load(fabric, one.routing, path.port_bytes_per_s, np.random.default_rng(seed), num_paths)
+def _behaviour(one: Transport, asked: Transports, buffer_bytes: float, draws: Draws) -> Behaviour:
+    path, num_paths = draws.path, asked.paths if one.routing in SPLITTING else 1
+    routed = draws.kept(one.routing, num_paths)
     at_most = payload_rate(one, [port(path), kept(one)], num_paths).value / path.port_bytes_per_s
     through = kept_fraction(one)
     rate = payload_rate(
@@ -124,8 +188,12 @@ def _behaviour(
         at_loss_fraction=kept_at_loss(one, path, asked.loss_fraction),
         slowest=rate.named(f"{one.title}: the slowest chip when all send"),
         one_loss_s=one_loss_s(one, path),
-        incast=incast(fabric, one, path, asked.senders, buffer_bytes, np.random.default_rng(seed)),
-        storm=storm(fabric, one, np.random.default_rng(seed)),
+        incast=Incast(
+            asked.senders,
+            draws.bystander_fraction(one, asked.senders),
+            inf if one.holds_back else most_senders(one, path, buffer_bytes),
+        ),
+        storm=Storm(draws.held_fraction(one), one.stuck_s if one.holds_back else 0.0),
         num_cores=cores(one, path),
         memory_bytes_per_s=memory_bytes_per_s(one, path),
     )
@@ -140,7 +208,7 @@ def _how(one: Transport, num_paths: int) -> str:
     return f"a random permutation of all chips at once, {way}: max-min fair rates"
 
 
-def ladder(made: Design, path: Path, seed: int) -> tuple[Ladder, ...]:
+def ladder(made: Design, draws: Draws) -> tuple[Ladder, ...]:
     """What each way to route leaves of a port, whatever transport is used."""
     few = [num for num in PATHS if num == 1 or num * made.counts.num_hosts <= MOST_PARTS]
     rungs = [
@@ -149,12 +217,7 @@ def ladder(made: Design, path: Path, seed: int) -> tuple[Ladder, ...]:
         if not rule.chooses_late  # what a flow finds when it starts depends on who came before
         for num in (few if name in SPLITTING else (1,))
     ]
-    return tuple(
-        Ladder(
-            name, num, under_load(made.fabric, name, path.port_bytes_per_s, np.random.default_rng(seed), num)
-        )
-        for name, num in rungs
-    )
+    return tuple(Ladder(name, num, draws.kept(name, num)) for name, num in rungs)
 
 
 def _buffer_bytes(made: Design, catalog: Catalog) -> float:

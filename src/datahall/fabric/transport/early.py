@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.errors import ScenarioError
+from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import is_built
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.early import check_built, check_design
+from datahall.fabric.design.idle import idle_error
 from datahall.fabric.design.topologies import topology_of_parts
+from datahall.scenario.idle import is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.transports import Transports
+from datahall.scenario.words import SPLITTING
 
 USUAL_TOPOLOGY = "fat-tree"
+MOST_CHIPS = 524_288  # each sends to eight others beside a stuck receiver: four million paths at once
 HINT = "a network of switches between hosts, e.g. fat-tree, rail-optimised, tree, or nvl72 with more than 72 chips"
 
 
@@ -23,12 +28,28 @@ def network(asked: FabricDesign) -> FabricDesign:
 
 def check_transports(scenario: Scenario) -> None:
     """Refuse, before anything is laid, chips that scale-up links alone join, and what no design can be made of."""
+    _check_paths(scenario)
     asked, catalog = network(scenario.one(FabricDesign)), scenario.catalog
     if is_built(asked.topology, catalog):
         check_built(asked, catalog, whole=True)
     elif topology_of_parts(asked.topology).kind == "direct":
         raise _no_network(asked.topology)
     check_design(asked, catalog)
+    if (asked.chips or 0) > MOST_CHIPS:
+        raise ScenarioError(
+            f"{asked.chips:,} chips are more than can be followed one by one",
+            field="chips",
+            hint=f"at most {option('chips', MOST_CHIPS)}: so many take half a minute",
+        )
+
+
+def _check_paths(scenario: Scenario) -> None:
+    """Refuse queue pairs where no transport keeps to the path of one."""
+    names = scenario.one(Transports).transports
+    hashed = any(scenario.catalog.transport(name).routing in SPLITTING for name in names)
+    if not hashed and is_changed(scenario, "paths"):
+        able = [one.name for one in scenario.catalog.transports() if one.routing in SPLITTING]
+        raise idle_error("paths", "each packet has a path of its own", f"add one of {', '.join(able)}")
 
 
 def check_joined(made: Design) -> None:

@@ -27,33 +27,25 @@ class Incast(NamedTuple):
     most_senders: float  # before senders time out; nobody does where senders are held back
 
 
-def incast(
-    fabric: Fabric,
-    transport: Transport,
-    path: Path,
-    num_senders: int,
-    buffer_bytes: float,
-    rng: np.random.Generator,
-) -> Incast:
-    """`num_senders` chips of other domains send to one; the chips after them send to each other beside it."""
+def bystander_fraction(
+    fabric: Fabric, num_senders: int, rng: np.random.Generator, *, holds_back: bool
+) -> float:
+    """What flows keep beside an incast: `num_senders` chips of other domains send to one, the rest to each other."""
     others = rng.permutation(np.flatnonzero(fabric.domain != fabric.domain[0])).astype(np.int32)
     if num_senders >= others.size:
         raise ScenarioError(
             f"{num_senders:,} senders", field="senders",
             hint=f"{others.size - 1:,} chips of other scale-up domains can send to one and leave a bystander",
         )  # fmt: skip
+    if not holds_back:
+        return 1.0
     senders, rest = others[:num_senders], others[num_senders:]
     source = np.concatenate([senders, rest])
     target = np.concatenate([np.zeros(num_senders, np.int32), np.roll(rest, 1)])
     paths = route(fabric, source, target, rng.integers(0, 2**62, source.size))
-    held = transport.flow_control != "none"
     alone = max_min_rates(paths, fabric.link_bytes_per_s)
-    beside = max_min_rates(paths, fabric.link_bytes_per_s, head_of_line=True) if held else alone
-    return Incast(
-        num_senders,
-        float(beside[num_senders:].mean() / alone[num_senders:].mean()),
-        np.inf if held else most_senders(transport, path, buffer_bytes),
-    )
+    beside = max_min_rates(paths, fabric.link_bytes_per_s, head_of_line=True)
+    return float(beside[num_senders:].mean() / alone[num_senders:].mean())
 
 
 def most_senders(transport: Transport, path: Path, buffer_bytes: float) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
-
 from datahall.catalog.entries.transport import Transport
-from datahall.fabric.flows.congestion import go_back_n_fraction, selective_repeat_fraction, window_packets
+from datahall.fabric.flows.congestion import repeated_fraction, window_packets
 from datahall.fabric.transport.path import Path
 
 
@@ -19,26 +17,9 @@ def window(transport: Transport, path: Path) -> float:
     return window_packets(path.port_bytes_per_s, round_trip_s(transport, path), transport.mtu_bytes)
 
 
-def square_root_fraction(loss_fraction: float, window_packets: float) -> float:
-    """Share of the bandwidth of a sender that halves its window at each loss: √(3/2) / (W · √p), at most 1 − p.
-
-    Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997.
-
-    >>> round(square_root_fraction(1e-4, 200), 3), square_root_fraction(0.0, 200)
-    (0.612, 1.0)
-    """
-    found = sqrt(1.5 / loss_fraction) / window_packets if loss_fraction else inf
-    return min(1.0 - loss_fraction, found)
-
-
 def kept_at_loss(transport: Transport, path: Path, loss_fraction: float) -> float:
     """Share of the payload rate that is left where each packet is lost with a probability."""
-    packets = window(transport, path)
-    if transport.repeat == "go-back-n":
-        return go_back_n_fraction(loss_fraction, packets)
-    if transport.repeat == "selective":
-        return selective_repeat_fraction(loss_fraction)
-    return square_root_fraction(loss_fraction, packets)
+    return repeated_fraction(transport.repeat, loss_fraction, window(transport, path))
 
 
 def one_loss_s(transport: Transport, path: Path) -> float:

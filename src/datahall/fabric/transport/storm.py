@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datahall.catalog.entries.transport import Transport
 from datahall.fabric.flows.congestion import paused_links
 from datahall.fabric.routing.policies import permutation, rule_of, spread
 from datahall.fabric.routing.pooling import pools
@@ -24,24 +23,25 @@ class Storm(NamedTuple):
     stuck_s: float  # until ports drop what they hold and the others go on; 0 where they never stopped
 
 
-def storm(fabric: Fabric, transport: Transport, rng: np.random.Generator) -> Storm:
-    """One chip of a network in which every chip sends to eight others stops draining its port.
+def held_fraction(fabric: Fabric, routing: Policy | None, rng: np.random.Generator) -> float:
+    """Flows that stand still when one chip stops draining its port and every chip sends to eight others.
 
     Where senders are held back, the port before it fills, then those before that one: all flows that pass a link that
-    stands still wait, whomever they are for.  Where packets are dropped, only its own senders wait.
+    stands still wait, whomever they are for.  Where packets are dropped (no `routing`) only its own senders wait.
     """
     drawn = [permutation(fabric.num_hosts, rng) for _ in range(PEERS)]
     source, target = np.concatenate([one for one, _ in drawn]), np.concatenate([one for _, one in drawn])
     apart = fabric.domain[source] != fabric.domain[target]
     source, target = source[apart], target[apart]
     stuck = target[0]
-    if transport.flow_control == "none":
-        return Storm(float((target == stuck).mean()), 0.0)
-    paths, parts = _paths(fabric, source, target, transport.routing, rng)
+    if routing is None:
+        return float((target == stuck).mean())
+    paths, parts = _paths(fabric, source, target, routing, rng)
     stopped = np.zeros(fabric.num_links, bool)
     stopped[paused_links(paths, int(paths.links[paths.offsets[1] - 1]), fabric.num_links)] = True
-    held = np.unique(paths.owners()[stopped[paths.links]] // parts)
-    return Storm(held.size / source.size, transport.stuck_s)
+    held = np.zeros(source.size, bool)
+    held[paths.owners()[stopped[paths.links]] // parts] = True
+    return float(held.mean())
 
 
 def _paths(

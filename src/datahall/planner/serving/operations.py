@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datahall.cluster.host import host_of
 from datahall.cluster.wiring import wiring_of
 from datahall.datapath.sections.weights import weights_need
 from datahall.errors import UnsupportedError
@@ -24,8 +23,7 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     """The plan with its failures, its weights and its power, or that nobody knows it."""
     best = plan.chosen
     replica, catalog = best.replica, scenario.catalog
-    host = host_of(replica.chip, catalog.servers())
-    weights = weights_need(host, weight_bytes(replica), replica.num_chips)
+    weights = weights_need(catalog, replica.chip, weight_bytes(replica), replica.num_chips)
     upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
     plan = plan.with_section(upkeep).with_section(weights)
     if not draws_known_power(replica.chip):

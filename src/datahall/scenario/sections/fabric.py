@@ -29,10 +29,8 @@ from datahall.scenario.words import (
     POLICIES,
     SPLITTING,
     TAPERED,
-    TRANSPORTS,
     Collective,
     Policy,
-    TransportKind,
 )
 from datahall.workload.precision import ACTIVATIONS
 
@@ -191,8 +189,8 @@ class Network(Section, frozen=True, kw_only=True):
         ),
     ] = 1
     transport: Annotated[
-        TransportKind,
-        Choice(f"How the network meets contention: {', '.join(TRANSPORTS)}.", options=TRANSPORTS),
+        str,
+        Name("How the network meets contention: infiniband, roce, spectrum-x, tcp.", of="transport"),
     ] = "infiniband"
     lanes: Annotated[
         int,
@@ -200,18 +198,22 @@ class Network(Section, frozen=True, kw_only=True):
             "Virtual lanes; with 1 a blocked flow blocks all behind it.",
             most=16,
             rare=True,
-            needs=("transport=infiniband", "transport=roce"),
         ),
     ] = 2
     loss_fraction: Annotated[
-        float, Share("Share of packets that a lossy transport drops.", below=True, rare=True)
+        float, Share("Share of packets that a transport drops, of one that may.", below=True, rare=True)
     ] = 0.0
     selective_repeat: Annotated[
         bool, Flag("Send only what was lost again, not the whole window.", rare=True, needs=("loss",))
     ] = False
     watchdog_s: Annotated[
-        float, Quantity("Time after which a paused port drops what it holds.", rare=True, needs=("stall",))
-    ] = 0.1
+        float | None,
+        Quantity(
+            "Time after which a paused port drops what it holds (default: the transport's).",
+            rare=True,
+            needs=("stall",),
+        ),
+    ] = None
 
 
 class FabricJob(Section, frozen=True, kw_only=True):

@@ -8,9 +8,12 @@ from datahall.scenario.words import DATA_FORMATS, KEEPINGS, SHUFFLES, Format, Ke
 
 USUAL_STORAGE = ("nvme", "parallel", "object")
 USUAL_PREFETCH = 2  # batches, as PyTorch's DataLoader and DLIO have it
-USUAL_CORES = 112  # of a host with two sockets, as a DGX H100 has
-USUAL_NIC_BYTES_PER_S = 50e9  # 400 Gb/s
-USUAL_MEMORY_BYTES = 2e12  # as a DGX H100 has
+USUAL_CORES = (
+    112  # assumed of every host: a DGX H100 has two sockets of 56; catalogues name CPUs, not their cores
+)
+USUAL_NIC_BYTES_PER_S = (
+    50e9  # 400 Gb/s, assumed of every host: ports to storage stand beside those of the chips
+)
 USUAL_INTERVAL_S = 1800.0
 SLOWEST_BYTES_PER_S = 1e3
 
@@ -102,7 +105,9 @@ class DataPath(Section, frozen=True, kw_only=True):
             "What the cache keeps: lru, or pinned (a part, for good).", options=KEEPINGS, needs=("cache",)
         ),
     ] = "lru"
-    host_memory_bytes: Annotated[float, Quantity("Memory of a host.", above=True)] = USUAL_MEMORY_BYTES
+    host_memory_bytes: Annotated[
+        float | None, Quantity("Memory of a host (default: as the chip is sold).", above=True)
+    ] = None
     host_nic_bytes_per_s: Annotated[
         float, Quantity("Network of a host towards shared storage, one way.", least=SLOWEST_BYTES_PER_S)
     ] = USUAL_NIC_BYTES_PER_S
