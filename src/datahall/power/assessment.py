@@ -10,13 +10,22 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
-from datahall.errors import UnsupportedError
+from datahall.catalog.entries.site.grid import Grid
 from datahall.power.activity import (
     IDLE,
     checkpoint_activity,
 )
-from datahall.power.chip import chip_power_w, draws_known_power
-from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
+from datahall.power.chip import chip_power_w
+from datahall.power.site import (
+    Building,
+    Machines,
+    building_of,
+    drawn,
+    machines_of,
+    provisioned,
+    servers_of,
+    wall_w,
+)
 from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
 from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
 from datahall.power.swing.remedy import Remedied
@@ -57,14 +66,6 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def machines(self) -> Machines:
         return machines_of(self.run.cluster, self.catalog, self.num_chips)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it can be said what it draws: its chip has a published limit, and switches of its network exist."""
-        try:
-            return draws_known_power(self.run.cluster.chip) and self.machines.num_servers > 0
-        except UnsupportedError:
-            return False
-
     @cached_property
     def building(self) -> Building:
         return building_of(self.asked, self.catalog)
@@ -102,8 +103,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def server_w(self) -> float:
         """A server by its nameplate, or all its parts at their limits."""
-        whole = self.provisioned.at("IT", "servers").value
-        return whole / self.machines.num_servers
+        return servers_of(self.provisioned).value / self.machines.num_servers
 
     @cached_property
     def drawn(self) -> Breakdown:
@@ -130,6 +130,10 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def need(self) -> Need:
         """What a store must hold and deliver to even the step out altogether."""
         return trace_need(self.trace)
+
+    @property
+    def grid(self) -> Grid:
+        return self.catalog.grid(self.asked.grid)
 
     @property
     def battery(self) -> Buffer:

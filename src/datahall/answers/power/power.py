@@ -30,6 +30,7 @@ from datahall.power.assessment import Assessment
 from datahall.power.carbon import LIFE_YEARS, day_of
 from datahall.power.limits import Broken, broken_limits, fixing
 from datahall.power.rack import Rack, rack_of
+from datahall.power.site import it_of
 from datahall.power.swing.battery import binds
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -178,7 +179,7 @@ def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[
         "provisioned_w": found.provisioned.value,
         "provisioned_low_w": band.low if band else None,
         "provisioned_high_w": band.high if band else None,
-        "it_w": found.drawn.at("IT").value,
+        "it_w": it_of(found.drawn).value,
         "drawn_w": found.drawn.value,
         "site_w": found.site_w,
         "pue_ratio": found.building.pue.value,
@@ -261,7 +262,7 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
 
 
 def _emitted(scenario: Scenario, found: Assessment, energy: Energy) -> list[str]:
-    grid = scenario.catalog.grid(found.asked.grid)
+    grid = found.grid
     day = day_of(grid, scenario.catalog)
     lines = [
         f"in {grid.title} ({fmt(grid.carbon_kg_per_j, 'kg_per_j', 3)}) a day is {fmt(energy.day_j, 'j', 3)} and "

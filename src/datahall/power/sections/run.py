@@ -29,7 +29,7 @@ class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def grid(self) -> Grid:
-        return self.site.catalog.grid(self.site.asked.grid)
+        return self.site.grid
 
     @cached_property
     def run_j(self) -> float:
