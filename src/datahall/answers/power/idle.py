@@ -15,5 +15,5 @@ def idle_site(scenario: Scenario, plan: Plan[Any]) -> tuple[str, ...]:
     unknown = plan.section(UnknownPower)
     if unknown is None:
         return ()
-    why = f"what {unknown.chip.title} or its network may draw is not published"
-    return idle_together(scenario, ("facility", "pue", "grid"), why)
+    said = [name for name, field in scenario.form.fields.items() if field.section == "site"]
+    return idle_together(scenario, said, unknown.why)

@@ -87,7 +87,7 @@ def _service_results(power: ServicePower) -> dict[str, Cell]:
 
 
 def _unknown(power: UnknownPower) -> str:
-    return f"what {power.chip.title} or its network may draw is not published"
+    return f"what it draws is not known: {power.why}"
 
 
 RUN = Words(_run, _run_results, _run_note)

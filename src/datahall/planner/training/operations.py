@@ -10,7 +10,7 @@ from datahall.datapath.sections.text import text_need
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.assessment import Assessment
 from datahall.power.sections.run import RunPower
-from datahall.power.sections.unknown import UnknownPower
+from datahall.power.sections.unknown import power_or_why
 from datahall.reliability.job import job_on
 from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
@@ -46,6 +46,7 @@ def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     site = Assessment(
         run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
     )
-    if not site.is_known:
-        return plan.with_section(UnknownPower(plan.cluster.chip))
-    return plan.with_section(RunPower(site=site, num_tokens=plan.num_tokens))
+    power = power_or_why(
+        plan.cluster.chip, lambda: site.machines, lambda _: RunPower(site=site, num_tokens=plan.num_tokens)
+    )
+    return plan.with_section(power)
