@@ -10,9 +10,10 @@ from datahall.counted import counted
 from datahall.planner.training.laid import chips_in_time
 from datahall.reliability.reach import ways_to_keep
 from datahall.reliability.simulation.story import ENOUGH, Story, nothing_comes
+from datahall.scenario.field import grouped
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.operations.run import RunLength
+from datahall.scenario.sections.operations.run import RESTART, RunLength
 from datahall.scenario.sections.training import TrainingJob
 from datahall.units import fmt
 
@@ -61,7 +62,6 @@ class Fixed(NamedTuple):
     changes: dict[str, Plain | None]
 
 
-PARTS = ("detect", "reschedule", "warm_up")  # of a restart, which is said whole or by them
 WAYS = {
     "interval": "a checkpoint every {}, the best interval, instead of {}",
     "blocking": "checkpoints that stop it for {} instead of {}",
@@ -88,10 +88,15 @@ def fixed(scenario: Scenario, story: Story, broken: Kept) -> Fixed:
     first = reach.ways[0]
     changes: dict[str, Plain | None] = {"interval": None, first.name: first.text.replace(" ", "")}
     if first.name == "restart":
-        changes |= dict.fromkeys(PARTS)
+        changes |= dict.fromkeys(_parts_of_a_restart())
     elif first.name == "blocking":
         changes |= dict.fromkeys(("synchronous", "save", "copy"))
     return Fixed(f"{said} It takes {', or '.join(words)}.", changes)
+
+
+def _parts_of_a_restart() -> tuple[str, ...]:
+    """What is said in place of a whole one."""
+    return tuple(one.name for one in grouped("recovery", RESTART) if "restart" in one.kind.against)
 
 
 def _sooner(scenario: Scenario, story: Story, deadline_s: float) -> Fixed:
