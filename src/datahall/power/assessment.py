@@ -15,6 +15,7 @@ from datahall.power.activity import (
     IDLE,
     checkpoint_activity,
 )
+from datahall.power.carbon import Day, day_of
 from datahall.power.chip import chip_power_w
 from datahall.power.site import (
     Building,
@@ -26,7 +27,7 @@ from datahall.power.site import (
     servers_of,
     wall_w,
 )
-from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
+from datahall.power.swing.battery import Need, binds, num_units, stop_need, trace_need
 from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
 from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import Spectrum, spectrum
@@ -134,6 +135,11 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def grid(self) -> Grid:
         return self.catalog.grid(self.asked.grid)
+
+    @cached_property
+    def day(self) -> Day:
+        """The carbon of its grid through a day."""
+        return day_of(self.grid, self.catalog)
 
     @property
     def battery(self) -> Buffer:
@@ -245,6 +251,16 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def num_even(self) -> int:
         """Containers that even the step out."""
         return num_units(self.battery, self.need)
+
+    @property
+    def binds(self) -> str:
+        """Whether power or energy says how many that takes."""
+        return binds(self.battery, self.need)
+
+    @property
+    def can_be_even(self) -> bool:
+        """Whether there can be as many as even the step out."""
+        return self.num_even <= self.stores.most_batteries
 
     @property
     def token_j(self) -> float:

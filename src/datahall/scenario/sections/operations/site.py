@@ -21,7 +21,12 @@ class Site(Section, frozen=True, kw_only=True):
     """One site: all chips in it run one job."""
 
     facility: Annotated[
-        str, Name("Building, of which the PUE and its parts are known.", of="facility", group=BUILDING)
+        str,
+        Name(
+            "Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses are.",
+            of="facility",
+            group=BUILDING,
+        ),
     ] = USUAL_FACILITY
     pue_ratio: Annotated[
         float | None,
