@@ -175,6 +175,13 @@ def derived(name: str, value: float, unit: str, note: str = "") -> Breakdown:
     return Breakdown(name=name, value=float(value), unit=unit, origin="derived", note=note)
 
 
+def again(figure: Breakdown, name: str = "") -> Breakdown:
+    """A figure that is opened elsewhere, as a leaf with its band."""
+    return msgspec.structs.replace(
+        derived(name or figure.name, figure.value, figure.unit, "as above"), band=figure.band
+    )
+
+
 def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:
     """What a plan decided, and why."""
     return Breakdown(name=name, value=float(value), unit=unit, origin="decision", note=why)

@@ -11,6 +11,7 @@ from datahall.catalog.entries.site.grid import Grid
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import carbon_kg, day_of, embodied_kg_per_s
 from datahall.power.cooling import AIR, LIQUID, rack_flow, usual_cooling
+from datahall.power.figure import carbon_figure, run_figure
 from datahall.power.rack import Rack
 from datahall.power.site import parts_of
 from datahall.power.swing.remedy import Remedied
@@ -171,7 +172,10 @@ def energy_of(found: Assessment, num_tokens: float | None) -> Energy:
     )
     if num_tokens is None:
         return known
-    run_j = found.token_j * num_tokens
+    run = run_figure(found, num_tokens)
     return msgspec.structs.replace(
-        known, run_j=run_j, run_s=num_tokens / found.run.tokens_per_s, run_kg=carbon_kg(run_j, grid)
+        known,
+        run_j=run.value,
+        run_s=run.at("time of the steps").value,
+        run_kg=carbon_figure(run, grid).value,
     )

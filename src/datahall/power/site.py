@@ -14,6 +14,7 @@ import msgspec
 
 from datahall.breakdown import (
     Breakdown,
+    again,
     assumed,
     derived,
     difference,
@@ -185,9 +186,8 @@ def parts_of(site: Breakdown) -> tuple[Breakdown, ...]:
 def _site(name: str, servers: Breakdown, network: Breakdown, building: Building) -> Breakdown:
     storage = product("storage", (building.storage, servers), "w")
     it = total("IT", (servers, network.named("network"), storage))
-    again = msgspec.structs.replace(derived("IT", it.value, "w", "as above"), band=it.band)
-    losses = product("electrical losses", (building.electrical, again), "w")
-    cooling = product("cooling", (building.cooling, again), "w")
+    losses = product("electrical losses", (building.electrical, again(it)), "w")
+    cooling = product("cooling", (building.cooling, again(it)), "w")
     return total(name, (it, losses, cooling))
 
 

@@ -112,15 +112,15 @@ def _headline(found: Assessment, step: Step, broken: tuple[Broken, ...], rack: R
     if broken:
         return f"No for {what}: {'; '.join(map(_over, broken))}."
     drawn = f"{what} draw {fmt(found.site_w, 'w', 3)}, of {fmt(found.provisioned.value, 'w', 3)} to be provisioned"
-    before, step = fmt(found.trace.swing_w, "w", 3), f"in each step of {fmt(run.step_s, 's', 3)}"
+    before, each = fmt(found.trace.swing_w, "w", 3), f"in each step of {fmt(run.step_s, 's', 3)}"
     if found.trace.is_flat:
         return f"{drawn}, and that is flat."
     if not found.is_remedied:
-        return f"{drawn}, and swing by {before} up and down {step}; {_evened(found)}."
+        return f"{drawn}, and swing by {before} up and down {each}; {_evened(found)}."
     if trace.is_flat:
-        return f"{drawn}; with what was asked for, that is flat, instead of {before} up and down {step}."
+        return f"{drawn}; with what was asked for, that is flat, instead of {before} up and down {each}."
     now = fmt(trace.swing_w, "w", 3)
-    return f"{drawn}; with what was asked for, {now} up and down {step} instead of {before}."
+    return f"{drawn}; with what was asked for, {now} up and down {each} instead of {before}."
 
 
 def _evened(found: Assessment) -> str:

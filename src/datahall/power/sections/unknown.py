@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import UnsupportedError
 from datahall.power.chip import power_limit_w
@@ -19,6 +20,10 @@ class UnknownPower(msgspec.Struct, frozen=True):
     """What a plan draws is not known, and why."""
 
     why: str
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return ()
 
 
 def power_or_why(

@@ -12,10 +12,12 @@ from functools import cached_property
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.reliability.asked import preset_of, process_asked
 from datahall.reliability.process import FailureProcess, mttf_s
+from datahall.reliability.sections.figures import upkeep_figures
 from datahall.reliability.spares import Spares, enough, spares_for
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -60,6 +62,10 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def spares(self) -> Spares:
         """Nodes to hold ready for those in repair."""
         return spares_for(self.process, self.rates.enough_fraction)
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return upkeep_figures(self)
 
 
 def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: int, load_s: float) -> Upkeep:
