@@ -6,6 +6,7 @@ from math import isclose
 from typing import Any
 
 import pytest
+from tests.answers.claims import unfounded
 from tests.results import number
 
 import datahall as dh
@@ -72,6 +73,18 @@ def test_what_was_said_is_an_input_of_them_and_what_was_not_a_default(served: An
     leaves = {leaf.name: leaf for figure in served.beside for _, leaf in figure.walk() if not leaf.parts}
     assert leaves["until they serve again"].origin == "input"
     assert leaves["share of the time"].origin == "assumption"
+
+
+def test_every_input_among_their_leaves_is_one_of_the_question() -> None:
+    more: dict[str, Any] = {
+        "spares_enough": "95 %",
+        "failure_rate": "0.02/node-day",
+        "pue": 1.3,
+        "grid": "sweden",
+    }
+    assert unfounded(dh.plan_train(**{**TRAINED, **more, "restart": "2h"})) == []
+    assert unfounded(dh.plan_train(**{**TRAINED, **more, "detect": "2h"})) == []
+    assert unfounded(dh.plan_serve(**{**SERVED, **more})) == []
 
 
 def test_they_are_drawn_for_those_who_explain_and_go_over_the_wire(trained: Answer) -> None:
