@@ -101,12 +101,8 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             match = next((part for part in found.parts if part.name == name), None)
             if match is None:
                 names = [part.name for part in found.parts]
-                raise UnknownNameError(
-                    f'part of "{found.name}"',
-                    str(name),
-                    names,
-                    hint=f"its parts: {', '.join(names) or 'none'}",
-                )
+                hint = f"its parts: {', '.join(names) or 'none'}"
+                raise UnknownNameError(f'part of "{found.name}"', str(name), names, hint=hint)
             found = match
         return found
 
@@ -130,12 +126,8 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def with_note(self, note: str = "", basis: Basis = "", sources: Sequence[Source] = ()) -> Breakdown:
         """The same figure with words on what it rests on."""
-        return msgspec.structs.replace(
-            self,
-            note=note or self.note,
-            basis=basis or self.basis,
-            sources=tuple(dict.fromkeys((*self.sources, *sources))),
-        )
+        cited = tuple(dict.fromkeys((*self.sources, *sources)))
+        return msgspec.structs.replace(self, note=note or self.note, basis=basis or self.basis, sources=cited)
 
     def unless_said(self, field: str) -> Breakdown:
         """The same figure, unless somebody says it, be it the same value."""
@@ -175,11 +167,10 @@ def derived(name: str, value: float, unit: str, note: str = "") -> Breakdown:
     return Breakdown(name=name, value=float(value), unit=unit, origin="derived", note=note)
 
 
-def again(figure: Breakdown, name: str = "") -> Breakdown:
+def again(figure: Breakdown) -> Breakdown:
     """A figure that is opened elsewhere, as a leaf with its band."""
-    return msgspec.structs.replace(
-        derived(name or figure.name, figure.value, figure.unit, "as above"), band=figure.band
-    )
+    leaf = derived(figure.name, figure.value, figure.unit, "as above")
+    return msgspec.structs.replace(leaf, band=figure.band)
 
 
 def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:

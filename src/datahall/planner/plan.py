@@ -43,7 +43,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(Protocol):
-    """What a room adds to a plan, a struct of `ROOM/sections/`; its words stand in `answers/ROOM/sections.py`."""
+    """What a room adds to a plan, a struct of `ROOM/sections/`; its words stand in `answers/sections.py`."""
 
     @property
     def figures(self) -> tuple[Breakdown, ...]:

@@ -11,10 +11,8 @@ performance model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import hypot, isfinite
-
-import msgspec
 
 from datahall.breakdown import (
     Breakdown,
@@ -40,18 +38,7 @@ NOTHING_W = 1e-6  # a part that draws less is left out of the figure
 LIMIT_DEGREE = -2.0  # how smoothly the limit is neared
 
 
-class FullPower(msgspec.Struct, frozen=True, kw_only=True):
-    """What each part of a chip adds to its idle power when it is fully used [W]."""
-
-    busy_w: float
-    tensor_w: float
-    memory_w: float
-    link_w: float
-    cache_w: float
-    scaled_w: float
-
-
-# of Activity and of FullPower, before their units, and in words
+# of a chip, as Activity calls them before the unit, and in words
 PARTS = {
     "busy": "clocks and instructions",
     "tensor": "tensor cores",
@@ -62,10 +49,10 @@ PARTS = {
 }
 
 
-def full_power(chip: Chip) -> FullPower:
-    """What the parts of a chip draw when they are fully used."""
+def full_power(chip: Chip) -> dict[str, float]:
+    """What each of `PARTS` of a chip adds to its idle power when it is fully used [W]."""
     figures = _at_full_use(chip, _headroom(chip))
-    return FullPower(**{f"{part}_w": figures[part].value if part in figures else 0.0 for part in PARTS})
+    return {part: figures[part].value if part in figures else 0.0 for part in PARTS}
 
 
 def chip_power_w(chip: Chip, activity: Activity) -> float:
@@ -94,9 +81,9 @@ def held(demand_w: float, *, idle_w: float, limit_w: float) -> float:
     return idle_w + headroom_w * (wanted / hypot(1.0, wanted))
 
 
-def demand_w(full: FullPower, activity: Activity) -> float:
+def demand_w(full_w: Mapping[str, float], activity: Activity) -> float:
     """What the parts of a chip would add to its idle power at full clock [W]."""
-    return sum(_use(activity, part) * float(getattr(full, f"{part}_w")) for part in PARTS)
+    return sum(_use(activity, part) * full_w[part] for part in PARTS)
 
 
 def _use(activity: Activity, part: str) -> float:

@@ -8,6 +8,7 @@ from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow
 from datahall.answers.idle import idle_network
 from datahall.answers.power.charts import hours_chart, parts_chart, power_chart, spectrum_chart, stop_chart
+from datahall.answers.power.idle import idle_building
 from datahall.answers.power.tables import (
     cooling_table,
     events_table,
@@ -27,11 +28,9 @@ from datahall.planner.training.site import job_site
 from datahall.power.account import Energy
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import LIFE_YEARS
-from datahall.power.idle import idle_inputs
 from datahall.power.limits import Broken, fixing
 from datahall.power.rack import Rack
 from datahall.power.site import it_of
-from datahall.scenario.idle import idle_notes
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.site import Site
@@ -224,7 +223,7 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
         f"{fmt(rack.power_w, 'w', 3)}{' each' if rack.num_racks > 1 else ''}, cooled by {rack.cooling.title}; PUE "
         f"{short(found.building.pue.value)} ({home})",
         *_emitted(found, energy),
-        *idle_notes(scenario, idle_inputs(asked, scenario.catalog)),
+        *idle_building(scenario),
         *idle_layout(scenario, run.layout),
         *idle_network(scenario, [Joined(run.cluster.chip, run.cluster.system, run.layout.num_chips)]),
         "servers swing with the losses of what feeds them; network, storage and cooling are taken as steady",

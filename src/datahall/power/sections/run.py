@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.power.assessment import Assessment
-from datahall.power.figure import (
+from datahall.power.sections.figure import (
     carbon_figure,
     drawn_figure,
     peak_figure,

@@ -11,7 +11,7 @@ from datahall.catalog.entries.site.grid import Grid
 from datahall.inference.closed_form.capacity import Held
 from datahall.power.activity import IDLE
 from datahall.power.chip import chip_power
-from datahall.power.figure import carbon_figure
+from datahall.power.sections.figure import carbon_figure
 from datahall.power.serving import replica_power
 from datahall.power.site import Building, Machines, drawn, provisioned
 from datahall.units import DAY_S
