@@ -248,6 +248,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, Cell] = {}
     tables: tuple[Table, ...] = ()
     figure: Breakdown | None = None
+    beside: tuple[Breakdown, ...] = ()  # figures of other numbers that it says, for those who open the chain
     charts: tuple[Chart, ...] = ()
     notes: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -293,10 +294,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         """Those that a person reads."""
         return tuple(table for table in self.tables if not table.data)
 
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        """The main figure, where there is one, and those beside it."""
+        return (*((self.figure,) if self.figure is not None else ()), *self.beside)
+
     def citations(self) -> tuple[Source, ...]:
         """Every source behind this answer once; a citation in a table counts from 1 in this list."""
-        figure = self.figure.citations() if self.figure else ()
-        return tuple(dict.fromkeys((*self.sources, *figure)))
+        return tuple(
+            dict.fromkeys((*self.sources, *(one for each in self.figures for one in each.citations())))
+        )
 
     def _repr_html_(self) -> str:
         from datahall.report.page import fragment

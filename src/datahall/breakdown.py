@@ -101,12 +101,8 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             match = next((part for part in found.parts if part.name == name), None)
             if match is None:
                 names = [part.name for part in found.parts]
-                raise UnknownNameError(
-                    f'part of "{found.name}"',
-                    str(name),
-                    names,
-                    hint=f"its parts: {', '.join(names) or 'none'}",
-                )
+                hint = f"its parts: {', '.join(names) or 'none'}"
+                raise UnknownNameError(f'part of "{found.name}"', str(name), names, hint=hint)
             found = match
         return found
 
@@ -130,12 +126,8 @@ class Breakdown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def with_note(self, note: str = "", basis: Basis = "", sources: Sequence[Source] = ()) -> Breakdown:
         """The same figure with words on what it rests on."""
-        return msgspec.structs.replace(
-            self,
-            note=note or self.note,
-            basis=basis or self.basis,
-            sources=tuple(dict.fromkeys((*self.sources, *sources))),
-        )
+        cited = tuple(dict.fromkeys((*self.sources, *sources)))
+        return msgspec.structs.replace(self, note=note or self.note, basis=basis or self.basis, sources=cited)
 
     def unless_said(self, field: str) -> Breakdown:
         """The same figure, unless somebody says it, be it the same value."""
@@ -173,6 +165,12 @@ def assumed(name: str, value: float, unit: str, why: str, *sources: Source) -> B
 def derived(name: str, value: float, unit: str, note: str = "") -> Breakdown:
     """What is counted from the question and the machine: steps of an algorithm, chips that share something."""
     return Breakdown(name=name, value=float(value), unit=unit, origin="derived", note=note)
+
+
+def again(figure: Breakdown) -> Breakdown:
+    """A figure that is opened elsewhere, as a leaf with its band."""
+    leaf = derived(figure.name, figure.value, figure.unit, "as above")
+    return msgspec.structs.replace(leaf, band=figure.band)
 
 
 def chosen(name: str, value: float, unit: str, why: str) -> Breakdown:

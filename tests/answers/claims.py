@@ -57,12 +57,14 @@ CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "resident adapters": ("resident_adapters", "adapters"),  # all of them, where fewer are not asked for
     "sequence": ("seq",),
     "sequences": ("batch",),
+    "share of the time": ("spares_enough",),
     "storage over servers": ("storage_share",),
     "the engine's share": ("memory_fraction",),
     "think time": ("think",),
     "tokens": ("tokens", "context"),
     "tokens of a sequence": ("seq", "context"),
     "tokens of an answer": ("osl",),
+    "until they serve again": ("restart",),
     "values of a token": ("hidden",),
 }
 
@@ -135,10 +137,9 @@ def _of_the_inputs(answer: Answer) -> Iterator[str]:
 
 
 def _of_the_figure(answer: Answer) -> Iterator[str]:
-    if answer.figure is None:
-        return
-    yield from false_nodes(answer.figure)
-    for _, leaf in answer.figure.walk():
+    for figure in answer.figures:
+        yield from false_nodes(figure)
+    for _, leaf in (node for figure in answer.figures for node in figure.walk()):
         if leaf.origin == "input" and not _is_the_input(leaf, answer):
             yield f"{leaf} is said to be an input of the question, which has none of that name and value"
 
@@ -213,7 +214,7 @@ def _of_the_headline(answer: Answer) -> Iterator[str]:
 
 def _without_notes(answer: Answer) -> str:
     """The headline without what it quotes of a fact: the note that the catalogue has on it."""
-    facts = [node for _, node in answer.figure.walk() if node.origin == "fact"] if answer.figure else []
+    facts = [node for figure in answer.figures for _, node in figure.walk() if node.origin == "fact"]
     text = answer.headline
     for note in {node.note for node in facts if node.note}:
         text = text.replace(note, "…")

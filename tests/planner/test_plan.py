@@ -2,15 +2,18 @@
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.planner.plan import Alternative, Objective, Plan, Refusal
 
 
 class Power(msgspec.Struct, frozen=True):
     mean_w: float
+    figures: tuple[Breakdown, ...] = ()
 
 
 class Cost(msgspec.Struct, frozen=True):
     rent_usd: float
+    figures: tuple[Breakdown, ...] = ()
 
 
 PLAN: Plan[str] = Plan(

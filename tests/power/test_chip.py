@@ -107,10 +107,10 @@ def test_a_figure_by_hand() -> None:
 
 def test_links_caches_and_widened_weights_are_parts_of_their_own() -> None:
     full = full_power(H100)
-    assert demand_w(full, Activity(link_fraction=1.0)) == full.link_w == pytest.approx(80e-12 * 450e9)
-    assert demand_w(full, Activity(cache_fraction=0.5)) == pytest.approx(0.5 * full.cache_w)
+    assert demand_w(full, Activity(link_fraction=1.0)) == full["link"] == pytest.approx(80e-12 * 450e9)
+    assert demand_w(full, Activity(cache_fraction=0.5)) == pytest.approx(0.5 * full["cache"])
     per_value = chip_constants(H100).scaled_j_per_value
-    assert full.scaled_w == pytest.approx(per_value * 3.35e12 / 2)
+    assert full["scaled"] == pytest.approx(per_value * 3.35e12 / 2)
 
 
 @given(st.sampled_from(CHIPS), activities)

@@ -125,6 +125,7 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
         defaults=tuple(key for key in inputs if key not in said and key in declared),
         question=question_of(scenario),
         figure=attributed(answer.figure, said) if answer.figure is not None else None,
+        beside=tuple(attributed(one, said) for one in answer.beside),
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):

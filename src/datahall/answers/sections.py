@@ -9,6 +9,7 @@ from datahall.answers.datapath.sections import TEXT, WEIGHTS
 from datahall.answers.power.sections import RUN, SERVICE, UNKNOWN
 from datahall.answers.reliability.sections import GOODPUT, UPKEEP
 from datahall.answers.section import Words
+from datahall.breakdown import Breakdown
 from datahall.planner.plan import Plan
 
 # by the name of a section's type: the rooms are loaded only where a plan has theirs
@@ -33,6 +34,11 @@ def section_table(plan: Plan[Any], title: str) -> Table:
         rows=tuple(row for words, section in worded for row in words.rows(section)),
         note="; ".join(note for note in notes if note),
     )
+
+
+def section_figures(plan: Plan[Any]) -> tuple[Breakdown, ...]:
+    """The chains behind them, one after the other."""
+    return tuple(figure for section in plan.sections for figure in section.figures)
 
 
 def section_results(plan: Plan[Any]) -> dict[str, Cell]:

@@ -11,9 +11,11 @@ found again by its type with `plan.section(Power)`.  A plan holds numbers; its w
 
 from __future__ import annotations
 
-from typing import Generic, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import msgspec
+
+from datahall.breakdown import Breakdown
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -40,6 +42,15 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
+class Section(Protocol):
+    """What a room adds to a plan, a struct of `ROOM/sections/`; its words stand in `answers/sections.py`."""
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        """The chains that its numbers are drawn from, which `explain` prints beside the plan's own."""
+        ...
+
+
 class Plan(msgspec.Struct, Generic[C], frozen=True, kw_only=True):
     """The best of all candidates under one objective, those that lost, those that cannot, and what later rooms add."""
 
@@ -47,9 +58,9 @@ class Plan(msgspec.Struct, Generic[C], frozen=True, kw_only=True):
     chosen: C
     alternatives: tuple[Alternative[C], ...] = ()  # best first
     refusals: tuple[Refusal, ...] = ()
-    sections: tuple[object, ...] = ()  # at most one of each type, in the order they were appended
+    sections: tuple[Section, ...] = ()  # at most one of each type, in the order they were appended
 
-    def with_section(self, section: object) -> Self:
+    def with_section(self, section: Section) -> Self:
         """The plan with a room's part; one of the same type that was there gives way."""
         others = tuple(one for one in self.sections if type(one) is not type(section))
         return msgspec.structs.replace(self, sections=(*others, section))

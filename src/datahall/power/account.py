@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from datahall.breakdown import Breakdown
 from datahall.catalog.entries.site.grid import Grid
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import carbon_kg, day_of, embodied_kg_per_s
 from datahall.power.cooling import AIR, LIQUID, rack_flow, usual_cooling
 from datahall.power.rack import Rack
+from datahall.power.sections.figure import carbon_figure, run_figure
+from datahall.power.site import parts_of
 from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import spectrum
 from datahall.units import DAY_S
@@ -20,8 +21,6 @@ from datahall.units import DAY_S
 RACKS_W = (10e3, 20e3, 40e3, 80e3, 120e3, 250e3)
 REST_HOURS = 8
 NUM_GRIDS = 12
-IN_IT = {"servers": "servers", "network": "network power", "storage": "storage"}
-AROUND = ("electrical losses", "cooling")
 
 
 class SitePart(NamedTuple):
@@ -89,19 +88,13 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def site_parts(found: Assessment) -> tuple[SitePart, ...]:
-    """Servers, network, storage, electrical losses and cooling, and the site they make."""
-    plates, taken = (_powers_w(one) for one in (found.provisioned, found.drawn))
+    """Whatever adds up to the site, as it is in its figure: servers, network, …, cooling, and the site they make."""
+    plates, taken = ((*parts_of(one), one.named("site")) for one in (found.provisioned, found.drawn))
+    whole_w = found.drawn.value
     return tuple(
-        SitePart(
-            name, plates[name], taken[name], taken[name] / found.drawn.value, taken[name] / found.num_chips
-        )
-        for name in plates
+        SitePart(now.name, plate.value, now.value, now.value / whole_w, now.value / found.num_chips)
+        for plate, now in zip(plates, taken, strict=True)
     )
-
-
-def _powers_w(site: Breakdown) -> dict[str, float]:
-    inside = {name: site.at("IT", part).value for name, part in IN_IT.items()}
-    return {**inside, **{part: site.at(part).value for part in AROUND}, "site": site.value}
 
 
 def step_phases(found: Assessment) -> tuple[StepPhase, ...]:
@@ -145,7 +138,7 @@ def racks(found: Assessment, mine: Rack) -> tuple[RackRow, ...]:
 
 def grids(found: Assessment) -> tuple[GridRow, ...]:
     """The job on its own grid and on others, those whose hours are published first; the cleanest on top."""
-    mine = found.catalog.grid(found.asked.grid)
+    mine = found.grid
     ranked = sorted(found.catalog.grids(), key=lambda one: (one.name != mine.name, not one.hourly_kg_per_j))
     rows = []
     for grid in sorted(ranked[:NUM_GRIDS], key=lambda one: one.carbon_kg_per_j):
@@ -162,13 +155,13 @@ def compared_grids(found: Assessment) -> tuple[Grid, ...]:
     """The grid of a site, and the one where it matters most at which hours a job rests."""
     known = [one for one in found.catalog.grids() if one.hourly_kg_per_j]
     swinging = max(known, key=lambda one: day_of(one, found.catalog).saved_fraction(REST_HOURS))
-    mine = found.catalog.grid(found.asked.grid)
+    mine = found.grid
     return (mine,) if swinging.name == mine.name else (mine, swinging)
 
 
 def energy_of(found: Assessment, num_tokens: float | None) -> Energy:
     """Energy and carbon of a token, a step, a day and, of so many tokens, the run."""
-    grid, day_j = found.catalog.grid(found.asked.grid), found.site_w * DAY_S
+    grid, day_j = found.grid, found.site_w * DAY_S
     embodied = embodied_kg_per_s(found.machines.server, found.machines.num_servers) * DAY_S
     known = Energy(
         token_j=found.token_j,
@@ -179,7 +172,10 @@ def energy_of(found: Assessment, num_tokens: float | None) -> Energy:
     )
     if num_tokens is None:
         return known
-    run_j = found.token_j * num_tokens
+    run = run_figure(found, num_tokens)
     return msgspec.structs.replace(
-        known, run_j=run_j, run_s=num_tokens / found.run.tokens_per_s, run_kg=carbon_kg(run_j, grid)
+        known,
+        run_j=run.value,
+        run_s=run.at("time of the steps").value,
+        run_kg=carbon_figure(run, grid).value,
     )

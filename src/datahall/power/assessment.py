@@ -10,14 +10,24 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
-from datahall.errors import UnsupportedError
+from datahall.catalog.entries.site.grid import Grid
 from datahall.power.activity import (
     IDLE,
     checkpoint_activity,
 )
-from datahall.power.chip import chip_power_w, draws_known_power
-from datahall.power.site import Building, Machines, building_of, drawn, machines_of, provisioned, wall_w
-from datahall.power.swing.battery import Need, num_units, stop_need, trace_need
+from datahall.power.carbon import Day, day_of
+from datahall.power.chip import chip_power_w
+from datahall.power.site import (
+    Building,
+    Machines,
+    building_of,
+    drawn,
+    machines_of,
+    provisioned,
+    servers_of,
+    wall_w,
+)
+from datahall.power.swing.battery import Need, binds, num_units, stop_need, trace_need
 from datahall.power.swing.remedies import REMEDIES, Stores, all_asked, size_of
 from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import Spectrum, spectrum
@@ -57,14 +67,6 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def machines(self) -> Machines:
         return machines_of(self.run.cluster, self.catalog, self.num_chips)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it can be said what it draws: its chip has a published limit, and switches of its network exist."""
-        try:
-            return draws_known_power(self.run.cluster.chip) and self.machines.num_servers > 0
-        except UnsupportedError:
-            return False
-
     @cached_property
     def building(self) -> Building:
         return building_of(self.asked, self.catalog)
@@ -102,8 +104,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def server_w(self) -> float:
         """A server by its nameplate, or all its parts at their limits."""
-        whole = self.provisioned.at("IT", "servers").value
-        return whole / self.machines.num_servers
+        return servers_of(self.provisioned).value / self.machines.num_servers
 
     @cached_property
     def drawn(self) -> Breakdown:
@@ -130,6 +131,15 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def need(self) -> Need:
         """What a store must hold and deliver to even the step out altogether."""
         return trace_need(self.trace)
+
+    @property
+    def grid(self) -> Grid:
+        return self.catalog.grid(self.asked.grid)
+
+    @cached_property
+    def day(self) -> Day:
+        """The carbon of its grid through a day."""
+        return day_of(self.grid, self.catalog)
 
     @property
     def battery(self) -> Buffer:
@@ -241,6 +251,16 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def num_even(self) -> int:
         """Containers that even the step out."""
         return num_units(self.battery, self.need)
+
+    @property
+    def binds(self) -> str:
+        """Whether power or energy says how many that takes."""
+        return binds(self.battery, self.need)
+
+    @property
+    def can_be_even(self) -> bool:
+        """Whether there can be as many as even the step out."""
+        return self.num_even <= self.stores.most_batteries
 
     @property
     def token_j(self) -> float:

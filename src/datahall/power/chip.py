@@ -11,10 +11,8 @@ performance model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import hypot, isfinite
-
-import msgspec
 
 from datahall.breakdown import (
     Breakdown,
@@ -40,31 +38,21 @@ NOTHING_W = 1e-6  # a part that draws less is left out of the figure
 LIMIT_DEGREE = -2.0  # how smoothly the limit is neared
 
 
-class FullPower(msgspec.Struct, frozen=True, kw_only=True):
-    """What each part of a chip adds to its idle power when it is fully used [W]."""
+# of a chip, as Activity calls them before the unit, and in words
+PARTS = {
+    "busy": "clocks and instructions",
+    "tensor": "tensor cores",
+    "memory": "memory",
+    "link": "links",
+    "cache": "attention to caches",
+    "scaled": "widening of weights",
+}
 
-    busy_w: float
-    tensor_w: float
-    memory_w: float
-    link_w: float
-    cache_w: float
-    scaled_w: float
 
-
-def full_power(chip: Chip) -> FullPower:
-    """What the parts of a chip draw when they are fully used."""
-    found, headroom_w = chip_constants(chip), power_limit_w(chip) - idle_power_w(chip)
-    memory, links = (
-        rate if isfinite(rate) else 0.0 for rate in (chip.memory_bytes_per_s, chip.scale_up_bytes_per_s)
-    )
-    return FullPower(
-        busy_w=found.busy_headroom_ratio * headroom_w,
-        tensor_w=found.tensor_headroom_ratio * headroom_w,
-        memory_w=found.memory_j_per_byte * memory,
-        link_w=LINK_J_PER_BYTE * links,
-        cache_w=found.cache_j_per_byte * memory,
-        scaled_w=found.scaled_j_per_value * memory / WIDE_BYTES,
-    )
+def full_power(chip: Chip) -> dict[str, float]:
+    """What each of `PARTS` of a chip adds to its idle power when it is fully used [W]."""
+    figures = _at_full_use(chip, _headroom(chip))
+    return {part: figures[part].value if part in figures else 0.0 for part in PARTS}
 
 
 def chip_power_w(chip: Chip, activity: Activity) -> float:
@@ -93,26 +81,18 @@ def held(demand_w: float, *, idle_w: float, limit_w: float) -> float:
     return idle_w + headroom_w * (wanted / hypot(1.0, wanted))
 
 
-def demand_w(full: FullPower, activity: Activity) -> float:
+def demand_w(full_w: Mapping[str, float], activity: Activity) -> float:
     """What the parts of a chip would add to its idle power at full clock [W]."""
-    return (
-        activity.busy_fraction * full.busy_w
-        + activity.tensor_fraction * full.tensor_w
-        + activity.memory_fraction * full.memory_w
-        + activity.link_fraction * full.link_w
-        + activity.cache_fraction * full.cache_w
-        + activity.scaled_fraction * full.scaled_w
-    )
+    return sum(_use(activity, part) * full_w[part] for part in PARTS)
 
 
-def draws_known_power(chip: Chip) -> bool:
-    """Whether the power limit of a chip is published."""
-    return isfinite(chip.power_limit_w)
+def _use(activity: Activity, part: str) -> float:
+    return float(getattr(activity, f"{part}_fraction"))
 
 
 def power_limit_w(chip: Chip) -> float:
     """The power limit of a chip [W]; without one its power is not known."""
-    if not draws_known_power(chip):
+    if not isfinite(chip.power_limit_w):
         raise UnsupportedError(
             f"the power limit of {chip.title} is not published", hint="give its entry a power_limit"
         )
@@ -121,15 +101,12 @@ def power_limit_w(chip: Chip) -> float:
 
 def idle_power_w(chip: Chip) -> float:
     """What a chip draws with a context loaded and nothing running [W]."""
-    if isfinite(chip.power_idle_w):
-        return chip.power_idle_w
-    return IDLE_FRACTION * power_limit_w(chip)
+    return _idle(chip).value
 
 
 def chip_power(chip: Chip, activity: Activity, name: str = "power of a chip") -> Breakdown:
     """The same, down to facts of the chip and fitted constants, with its band [W]."""
-    idle, limit = _idle(chip), _limit(chip)
-    headroom = difference("between idle and limit", limit, idle)
+    idle, headroom = _idle(chip), _headroom(chip)
     parts = _parts(chip, activity, headroom)
     if not parts:
         return total(name, (idle,)).with_note(basis=basis_of(chip))
@@ -159,42 +136,43 @@ def _limit(chip: Chip) -> Breakdown:
     return fact("power limit", limit_w, "w", known.source, note=known.note)
 
 
+def _headroom(chip: Chip) -> Breakdown:
+    return difference("between idle and limit", _limit(chip), _idle(chip))
+
+
 def _parts(chip: Chip, activity: Activity, headroom: Breakdown) -> tuple[Breakdown, ...]:
     """Each part that does something: how much it is used times what it draws then."""
+    return tuple(
+        product(PARTS[part], (derived("use", use, "fraction", "by the kernels of this time"), full), "w")
+        for part, full in _at_full_use(chip, headroom).items()
+        if (use := _use(activity, part)) * full.value > NOTHING_W
+    )
+
+
+def _at_full_use(chip: Chip, headroom: Breakdown) -> dict[str, Breakdown]:
+    """What each part draws when it is fully used, of parts that draw anything."""
     found = chip_constants(chip)
     memory, links = _rate(chip, "memory_bytes_per_s"), _rate(chip, "scale_up_bytes_per_s")
     narrow = derived("values of a byte", 1.0 / WIDE_BYTES, "ratio", "of 16 bits")
-    rows: tuple[tuple[str, float, tuple[Breakdown | None, ...]], ...] = (
-        (
-            "clocks and instructions", activity.busy_fraction,
-            (_constant(chip, "times the headroom", found.busy_headroom_ratio, "ratio"), headroom),
+    factors: dict[str, tuple[Breakdown | None, ...]] = {
+        "busy": (_constant(chip, "times the headroom", found.busy_headroom_ratio, "ratio"), headroom),
+        "tensor": (
+            _constant(chip, "times the headroom, at the peak", found.tensor_headroom_ratio, "ratio"),
+            headroom,
         ),
-        (
-            "tensor cores", activity.tensor_fraction,
-            (_constant(chip, "times the headroom, at the peak", found.tensor_headroom_ratio, "ratio"), headroom),
+        "memory": (_constant(chip, "energy of a byte", found.memory_j_per_byte, "j_per_byte"), memory),
+        "link": (
+            assumed("energy of a byte", LINK_J_PER_BYTE, "j_per_byte", "both ends, 5 pJ per bit each"),
+            links,
         ),
-        (
-            "memory", activity.memory_fraction,
-            (_constant(chip, "energy of a byte", found.memory_j_per_byte, "j_per_byte"), memory),
+        "cache": (_constant(chip, "energy of a byte", found.cache_j_per_byte, "j_per_byte"), memory),
+        "scaled": (
+            _constant(chip, "energy of a value", found.scaled_j_per_value, "j_per_value"),
+            narrow,
+            memory,
         ),
-        (
-            "links", activity.link_fraction,
-            (assumed("energy of a byte", LINK_J_PER_BYTE, "j_per_byte", "both ends, 5 pJ per bit each"), links),
-        ),
-        (
-            "attention to caches", activity.cache_fraction,
-            (_constant(chip, "energy of a byte", found.cache_j_per_byte, "j_per_byte"), memory),
-        ),
-        (
-            "widening of weights", activity.scaled_fraction,
-            (_constant(chip, "energy of a value", found.scaled_j_per_value, "j_per_value"), narrow, memory),
-        ),
-    )  # fmt: skip
-    return tuple(
-        product(name, (derived("use", share, "fraction", "by the kernels of this time"), full), "w")
-        for name, share, factors in rows
-        if (full := _full(factors)) is not None and share * full.value > NOTHING_W
-    )
+    }
+    return {part: full for part in PARTS if (full := _full(factors[part])) is not None}
 
 
 def _full(factors: Sequence[Breakdown | None]) -> Breakdown | None:

@@ -12,7 +12,7 @@ from datahall.power.assessment import Assessment
 from datahall.power.swing.remedies import all_asked
 from datahall.power.swing.remedy import Remedied, fewest
 from datahall.power.swing.trace import Trace
-from datahall.scenario.sections.operations.site import MOST_UNITS, Site
+from datahall.scenario.sections.operations.site import Site
 
 Smaller: TypeAlias = Callable[
     [int], Assessment | None
@@ -71,7 +71,8 @@ def _with(found: Assessment, **changed: object) -> Remedied:
 
 def _batteries(found: Assessment, keeps: Callable[[Trace], bool]) -> Fix | None:
     """The fewest containers, those that there are included, that make of a trace what is allowed."""
-    num = fewest(lambda num: keeps(_with(found, battery=num).trace), found.asked.battery, MOST_UNITS)
+    most = found.stores.most_batteries
+    num = fewest(lambda num: keeps(_with(found, battery=num).trace), min(found.asked.battery, most), most)
     return (
         None if num is None else Fix("battery", num, _with(found, battery=num).cost_w - found.as_asked.cost_w)
     )
@@ -120,7 +121,9 @@ def _ramp(found: Assessment) -> Broken | None:
         return None
     after = found
     while not _has_enough(after):  # more of them lose more, from which a stop falls
-        asked = msgspec.structs.replace(after.asked, battery=min(MOST_UNITS, after.stop.num_batteries))
+        asked = msgspec.structs.replace(
+            after.asked, battery=min(after.stores.most_batteries, after.stop.num_batteries)
+        )
         if asked == after.asked:
             break
         after = msgspec.structs.replace(after, asked=asked)

@@ -40,7 +40,7 @@ def server_power(
     nics = product(
         "NICs",
         (
-            derived("NICs of a server", _nics(num_chips, num_nics), "count"),
+            derived("NICs of a server", num_chips if num_nics is None else num_nics, "count"),
             assumed("of a NIC", NIC_W, "w", NIC),
         ),
         "w",
@@ -60,10 +60,6 @@ def server_power(
         supply = _constant("efficiency of the power supplies", found.supply_efficiency, "fraction")
         drawn = quotient("power of a server", drawn, supply, "w")
     return drawn.with_band(*band_of("server", chip), constants().server_fitted_on)
-
-
-def _nics(num_chips: int, num_nics: int | None) -> int:
-    return num_chips if num_nics is None else num_nics
 
 
 def _constant(name: str, value: float, unit: str) -> Breakdown:
@@ -93,11 +89,5 @@ def server_power_w(
     >>> server_power_w(chip, 700.0) > server_power_w(chip, 700.0, at_the_wall=False) > 8 * 700.0
     True
     """
-    found = constants().server
-    drawn_w = (
-        num_chips * chip_power_w
-        + found.host_w * num_chips / USUAL_CHIPS
-        + _nics(num_chips, num_nics) * NIC_W
-        + found.load_fraction * num_chips * (chip_power_w - idle_power_w(chip))
-    )
-    return drawn_w / found.supply_efficiency if at_the_wall else drawn_w
+    figure = server_power(chip, chip_power_w, num_chips, num_nics=num_nics, at_the_wall=at_the_wall)
+    return figure.value

@@ -14,6 +14,7 @@ import msgspec
 
 from datahall.breakdown import (
     Breakdown,
+    again,
     assumed,
     derived,
     difference,
@@ -166,12 +167,27 @@ def _host(machines: Machines, chip: Breakdown) -> Breakdown:
     return server_power(machines.chip, chip, machines.num_host_chips, num_nics=machines.num_host_nics)
 
 
+def it_of(site: Breakdown) -> Breakdown:
+    """Of a site, what its building feeds and cools."""
+    return site.parts[0]
+
+
+def servers_of(site: Breakdown) -> Breakdown:
+    """Of which its servers."""
+    return it_of(site).parts[0]
+
+
+def parts_of(site: Breakdown) -> tuple[Breakdown, ...]:
+    """What adds up to a site: the parts of its IT, and what the building adds to them."""
+    it, *around = site.parts
+    return (*it.parts, *around)
+
+
 def _site(name: str, servers: Breakdown, network: Breakdown, building: Building) -> Breakdown:
     storage = product("storage", (building.storage, servers), "w")
-    it = total("IT", (servers, network, storage))
-    again = msgspec.structs.replace(derived("IT", it.value, "w", "as above"), band=it.band)
-    losses = product("electrical losses", (building.electrical, again), "w")
-    cooling = product("cooling", (building.cooling, again), "w")
+    it = total("IT", (servers, network.named("network"), storage))
+    losses = product("electrical losses", (building.electrical, again(it)), "w")
+    cooling = product("cooling", (building.cooling, again(it)), "w")
     return total(name, (it, losses, cooling))
 
 

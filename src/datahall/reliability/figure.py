@@ -18,25 +18,25 @@ from datahall.breakdown import (
 )
 from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.closed_form import Expected
+from datahall.reliability.process import FailureProcess
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import Runs, Spread
 from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import interrupted
+from datahall.reliability.spares import Spares
 from datahall.units import DAY_S
 
 SHOCK = "shock"  # the component of what nodes share
+COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/spares.py)"
+BINOMIAL = "the fewest that suffice, where each replica restarts by itself, those that are added too"
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
 def mttf_figure(run: Run) -> Breakdown:
     """Mean time between interruptions of the job."""
-    preset = run.process.preset
-    counted = sum(cause.rate_per_node_day for cause in run.process.causes if cause.component != SHOCK)
     steady = interrupted(run.process, run.recovery).rate_per_node_day
-    sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
-    each = fact("failures of a node per day", counted, "count", *sources, note=preset.title).unless_said(
-        "failure_rate"
-    )
+    each = node_failures_figure(run.process)
+    counted = each.value
     if steady > counted * (1.0 + 1e-12):
         how = "of what nodes share, of the job, of capacity that is taken away"
         more = derived("other interruptions per node and day", steady - counted, "count", how)
@@ -47,8 +47,35 @@ def mttf_figure(run: Run) -> Breakdown:
         how = "while they are new, in the mean of the run"
         parts.append(derived("how much more often they fail", rate / steady, "ratio", how))
     per_day = product("failures per day", parts, "count")
-    day = assumed("a day", DAY_S, "s", "86,400 s")
-    return quotient("time between failures", day, per_day, "s")
+    return _between(per_day)
+
+
+def _between(per_day: Breakdown) -> Breakdown:
+    return quotient("time between failures", assumed("a day", DAY_S, "s", "86,400 s"), per_day, "s")
+
+
+def node_failures_figure(process: FailureProcess) -> Breakdown:
+    """How often a node fails, by itself."""
+    counted = sum(cause.rate_per_node_day for cause in process.causes if cause.component != SHOCK)
+    preset = process.preset
+    sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
+    found = fact("failures of a node per day", counted, "count", *sources, note=preset.title)
+    return found.unless_said("failure_rate")
+
+
+def nodes_mttf_figure(process: FailureProcess) -> Breakdown:
+    """Mean time between failures of any of some nodes that fail by themselves alone."""
+    nodes = derived("nodes", process.num_nodes, "count")
+    return _between(product("failures per day", [nodes, node_failures_figure(process)], "count"))
+
+
+def spares_figure(
+    spares: Spares, enough_fraction: float, name: str, away: str, how: str = COMPOUND
+) -> Breakdown:
+    """As many as suffice so much of the time; those that are away are counted in the mean."""
+    mean = derived(away, spares.away_mean, "count", "failures · time away")
+    enough = given("share of the time", enough_fraction, "fraction", field="spares_enough")
+    return modelled(name, spares.num, "count", how, mean, enough)
 
 
 def restart_figure(run: Run) -> Breakdown:

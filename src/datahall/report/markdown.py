@@ -16,7 +16,8 @@ def markdown(answer: Answer) -> str:
     blocks = [f"**{_escaped(answer.headline)}**", _escaped(answer.binding)]
     blocks += [_table(table) for table in answer.shown_tables]
     if answer.figure is not None:
-        blocks.append("### How it adds up\n\n" + "\n".join(_tree(answer.figure, answer.citations())))
+        lines = (line for one in answer.figures for line in _tree(one, answer.citations()))
+        blocks.append("### How it adds up\n\n" + "\n".join(lines))
     if answer.notes:
         blocks.append("### Notes\n\n" + "\n".join(f"- {_escaped(note)}" for note in answer.notes))
     if answer.citations():

@@ -142,7 +142,8 @@ def _chain(answer: Answer, *, explain: bool) -> str:
     if answer.figure is None:
         return ""
     numbers = {source: number for number, source in enumerate(answer.citations(), start=1)}
-    tree = _tree(answer.figure, numbers, CHAIN_DEPTH if explain else OPEN_DEPTH)
+    opened = CHAIN_DEPTH if explain else OPEN_DEPTH
+    tree = "".join(_tree(one, numbers, opened if one is answer.figure else 0) for one in answer.figures)
     title, notes = "how it adds up", []
     if explain:
         title = "the chain behind it"

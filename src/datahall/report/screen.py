@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
+import msgspec
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -22,7 +23,8 @@ SHORT = 1  # levels of the breakdown shown under a table
 
 
 def table_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet: bool = False) -> str:
-    """The answer as tables, with the first levels of its breakdown."""
+    """The answer as tables, with the first levels of its breakdown; figures beside it are for those who explain."""
+    answer = msgspec.structs.replace(answer, beside=())
     console = _console(width, color)
     _opening(console, answer)
     for one in answer.shown_tables:
@@ -40,10 +42,10 @@ def tree_text(answer: Answer, *, width: int = WIDTH, color: bool = False, quiet:
     """The answer as the chain behind its figure, down to numbered sources."""
     console = _console(width, color)
     _opening(console, answer)
-    if answer.figure is not None:
+    for figure in answer.figures:
         console.print()
-        console.print(tree.draw(answer.figure, answer.citations()))
-    else:
+        console.print(tree.draw(figure, answer.citations()))
+    if not answer.figures:
         for one in answer.shown_tables:
             _table(console, one)
     _sources(console, answer.citations())
@@ -66,6 +68,9 @@ def explain_text(answer: Answer, *, width: int = WIDTH, color: bool = False, qui
         console.print(tree.draw(answer.figure, answer.citations()))
         if answer.figure.band is not None and answer.figure.band.basis:
             console.print(Text(f"The band holds eight of ten measurements: {answer.figure.band.basis}"))
+    for figure in answer.beside:
+        console.print()
+        console.print(tree.draw(figure, answer.citations()))
     for one in answer.shown_tables:
         _table(console, one)
     _sources(console, answer.citations())

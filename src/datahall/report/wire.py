@@ -71,6 +71,7 @@ class _Wire(_Head, kw_only=True):
     results: dict[str, Cell]
     tables: list[_Sheet]
     figure: _Node | None
+    beside: list[_Node] | msgspec.UnsetType = msgspec.UNSET  # figures of its other numbers, where there are
     charts: list[Chart]
     notes: list[str]
     citations: list[_Citation]
@@ -92,6 +93,7 @@ def encode(answer: Answer) -> str:
         results=answer.results,
         tables=[_sheet(table) for table in answer.tables],
         figure=_node(answer.figure) if answer.figure is not None else None,
+        beside=[_node(one) for one in answer.beside] or msgspec.UNSET,
         charts=list(answer.charts),
         notes=list(answer.notes),
         citations=[_Citation(number, source) for number, source in enumerate(answer.citations(), start=1)],
@@ -123,6 +125,7 @@ def decode(text: str | bytes, name: str = "answer") -> Answer:
         results=wire.results,
         tables=tuple(_table(sheet) for sheet in wire.tables),
         figure=_figure(wire.figure) if wire.figure is not None else None,
+        beside=() if isinstance(wire.beside, msgspec.UnsetType) else tuple(map(_figure, wire.beside)),
         charts=tuple(wire.charts),
         notes=tuple(wire.notes),
         sources=tuple(citation.source for citation in wire.citations),

@@ -49,8 +49,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.section}.{self.key}" if self.section else self.key
 
     def with_help(self, text: str) -> Field:
-        """The same input with what it means to one verb."""
-        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=text))
+        """The same input with what it means to one verb; "{words}" stands for those that it may be."""
+        said = text.replace("{words}", ", ".join(self.kind.words))
+        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, help=said))
 
     def needing(self, names: tuple[str, ...]) -> Field:
         """The same input with what one verb needs beside it."""

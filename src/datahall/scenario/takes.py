@@ -18,3 +18,11 @@ class Takes(NamedTuple):
     # by input what it needs beside it in this verb, in place of what is declared: one of several is enough
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     many: bool = False  # whether a file may have several tables of it
+
+
+# what every plan takes of its failures, of how it comes back from them, and of its site
+OPERATED = (
+    Takes("failures", only=("rates…",)),
+    Takes("recovery", only=("restart…",)),
+    Takes("site", only=("building…",)),
+)

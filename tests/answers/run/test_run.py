@@ -252,7 +252,7 @@ def test_slow_storage_is_a_no_with_what_would_do() -> None:
     assert slow.verdict == "no"
     assert "storage is too slow" in slow.headline
     assert unfounded(slow) == []
-    needed = number(slow, "needed_bytes_per_s")
+    needed = number(slow, "checkpoint_bytes_per_s")
     assert dh.show_checkpoint(**LLAMA, storage=1.01 * needed, tier="remote").verdict == "yes"
     assert dh.show_checkpoint(**LLAMA, storage=0.9 * needed, tier="remote").verdict == "no"
     assert dh.show_checkpoint(**LLAMA, storage="5GB/s").verdict == "yes", (
@@ -390,7 +390,7 @@ def test_copies_that_stop_nothing_are_limited_by_steps_and_not_by_storage() -> N
     free = dh.show_checkpoint(model="llama-3.1-70b", chips=1024, blocking="0 s")
     assert free.verdict == "yes"
     assert number(free, "best_s") >= number(free, "step_s")
-    assert number(free, "needed_bytes_per_s") < 1e12
+    assert number(free, "checkpoint_bytes_per_s") < 1e12
 
 
 def test_failures_that_leave_nothing_are_not_blamed_on_storage() -> None:

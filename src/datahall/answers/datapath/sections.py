@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def _text(text: TextNeed) -> tuple[Row, ...]:
-    rate = fmt(text.read_bytes_per_s, "bytes_per_s", 3)
-    return (("data", Quantity(text.dataset_bytes, "bytes"), f"read at {rate}"),)
+    rate = fmt(text.read.value, "bytes_per_s", 3)
+    return (("data", Quantity(text.dataset.value, "bytes"), f"read at {rate}"),)
 
 
 def _text_results(text: TextNeed) -> dict[str, Cell]:
-    return {"dataset_bytes": text.dataset_bytes, "read_bytes_per_s": text.read_bytes_per_s}
+    return {"dataset_bytes": text.dataset.value, "read_bytes_per_s": text.read.value}
 
 
 def _weights(weights: WeightsNeed) -> tuple[Row, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from msgspec import structs
 
 from datahall.answer import Answer, Cell
 from datahall.answers.follow import follow
 from datahall.answers.idle import idle_network
 from datahall.answers.power.charts import hours_chart, parts_chart, power_chart, spectrum_chart, stop_chart
+from datahall.answers.power.idle import idle_building
 from datahall.answers.power.tables import (
     cooling_table,
     events_table,
@@ -24,17 +23,17 @@ from datahall.cluster.joined import Joined
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.planner.training.laid import Step, laid_step, laid_within
-from datahall.power.account import Energy, energy_of
+from datahall.planner.training.laid import Step
+from datahall.planner.training.site import job_site
+from datahall.power.account import Energy
 from datahall.power.assessment import Assessment
-from datahall.power.carbon import LIFE_YEARS, day_of
-from datahall.power.limits import Broken, broken_limits, fixing
-from datahall.power.rack import Rack, rack_of
-from datahall.power.swing.battery import binds
+from datahall.power.carbon import LIFE_YEARS
+from datahall.power.limits import Broken, fixing
+from datahall.power.rack import Rack
+from datahall.power.site import it_of
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.training import TrainingJob
 from datahall.training.layout.asked import layout_inputs
 from datahall.units import fmt, short
 
@@ -43,15 +42,12 @@ AT_ONCE = 0.95  # of the swing of all chips together, from which they are said t
 
 def show_power(scenario: Scenario) -> Answer:
     """A site with so many chips that train one model: its power by parts and over time, remedies, energy, carbon."""
-    step, asked = laid_step(scenario), scenario.one(Site)
-    found = _assessed(scenario, step)
-    rack = rack_of(found.machines, found.server_w, asked, scenario.catalog)
-    broken = broken_limits(found, partial(_smaller, scenario, step))
-    energy = energy_of(found, scenario.one(TrainingJob).num_tokens)
+    site = job_site(scenario)
+    found, step, rack, broken, energy = site.power, site.step, site.rack, site.broken, site.energy
     return Answer(
         kind="site power",
         inputs={**step.used, **used_by_machine(scenario, step.run.cluster), "chips": step.num_chips},
-        verdict="no" if broken or not (rack.is_cooled and step.fits) else "yes",
+        verdict="yes" if site.can_be else "no",
         headline=_headline(found, step, broken, rack),
         binding=_binding(found),
         results=_results(found, step, rack, energy),
@@ -87,18 +83,6 @@ def prepare(scenario: Scenario) -> None:
         scenario.catalog.cooling(asked.cooling)
 
 
-def _assessed(scenario: Scenario, step: Step) -> Assessment:
-    return Assessment(
-        run=step.run, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=step.num_chips
-    )
-
-
-def _smaller(scenario: Scenario, step: Step, most: int) -> Assessment | None:
-    """The same site with at most so many chips."""
-    laid = laid_within(scenario, step, most)
-    return None if laid is None else _assessed(scenario, laid)
-
-
 def _way_out(broken: tuple[Broken, ...]) -> tuple[str, ...]:
     """What would keep each limit, and what that burns or loses."""
     return tuple(
@@ -127,19 +111,28 @@ def _headline(found: Assessment, step: Step, broken: tuple[Broken, ...], rack: R
     if broken:
         return f"No for {what}: {'; '.join(map(_over, broken))}."
     drawn = f"{what} draw {fmt(found.site_w, 'w', 3)}, of {fmt(found.provisioned.value, 'w', 3)} to be provisioned"
-    swing = f"{fmt(trace.swing_w, 'w', 3)} up and down in each step of {fmt(run.step_s, 's', 3)}"
-    if found.is_remedied:
-        return f"{drawn}; with what was asked for, {swing} instead of {fmt(found.trace.swing_w, 'w', 3)}."
-    return f"{drawn}, and swing by {swing}; {_evened(found)}."
+    before, each = fmt(found.trace.swing_w, "w", 3), f"in each step of {fmt(run.step_s, 's', 3)}"
+    if found.trace.is_flat:
+        return f"{drawn}, and that is flat."
+    if not found.is_remedied:
+        return f"{drawn}, and swing by {before} up and down {each}; {_evened(found)}."
+    if trace.is_flat:
+        return f"{drawn}; with what was asked for, that is flat, instead of {before} up and down {each}."
+    now = fmt(trace.swing_w, "w", 3)
+    return f"{drawn}; with what was asked for, {now} up and down {each} instead of {before}."
 
 
 def _evened(found: Assessment) -> str:
     battery, need = found.battery, found.need
     num = found.num_even
-    return (
-        f"{counted(num, battery.unit)} of {battery.title} {'evens' if num == 1 else 'even'} that out "
-        f"({fmt(need.power_w, 'w', 3)}, but only {fmt(need.energy_j, 'j', 3)})"
-    )
+    much = f"({fmt(need.power_w, 'w', 3)}, but only {fmt(need.energy_j, 'j', 3)})"
+    if not found.can_be_even:
+        enough = (
+            f"it takes those of {counted(num, battery.unit)}, and there are {found.stores.most_batteries:,}"
+        )
+        return f"{battery.title} are not enough to even that out {much}: {enough}"
+    evens = "evens" if num == 1 else "even"
+    return f"{counted(num, battery.unit)} of {battery.title} {evens} that out {much}"
 
 
 def _over(one: Broken) -> str:
@@ -178,7 +171,7 @@ def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[
         "provisioned_w": found.provisioned.value,
         "provisioned_low_w": band.low if band else None,
         "provisioned_high_w": band.high if band else None,
-        "it_w": found.drawn.at("IT").value,
+        "it_w": it_of(found.drawn).value,
         "drawn_w": found.drawn.value,
         "site_w": found.site_w,
         "pue_ratio": found.building.pue.value,
@@ -220,14 +213,17 @@ def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[
 def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy: Energy) -> tuple[str, ...]:
     run, machines, asked = found.run, found.machines, found.asked
     laid = "the fastest layout, for nobody said one" if step.is_searched else "as asked"
-    home = "as asked" if asked.pue_ratio is not None else scenario.catalog.facility(asked.facility).title
+    home = scenario.catalog.facility(asked.facility).title
+    if asked.pue_ratio is not None:
+        home = f"as asked, with electrical losses as of {home}"
     lines = [
         f"{run.layout.words}, global batch {run.job.global_batch:,} ({laid}); {run.tokens_per_s:,.0f} tokens/s, "
         f"{fmt(energy.token_j, 'j_per_token', 3)}",
         f"{counted(rack.num_racks, 'rack')} of {counted(rack.num_servers, machines.server.form)}, "
         f"{fmt(rack.power_w, 'w', 3)}{' each' if rack.num_racks > 1 else ''}, cooled by {rack.cooling.title}; PUE "
         f"{short(found.building.pue.value)} ({home})",
-        *_emitted(scenario, found, energy),
+        *_emitted(found, energy),
+        *idle_building(scenario),
         *idle_layout(scenario, run.layout),
         *idle_network(scenario, [Joined(run.cluster.chip, run.cluster.system, run.layout.num_chips)]),
         "servers swing with the losses of what feeds them; network, storage and cooling are taken as steady",
@@ -254,15 +250,13 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
     if found.need.energy_j:
         lines.append(
             "at the power that evens the step out, a battery with just the energy for it would be empty in "
-            f"{fmt(found.need.empty_s, 's', 3)}: {binds(found.battery, found.need)} says how "
-            "many it takes"
+            f"{fmt(found.need.empty_s, 's', 3)}: {found.binds} says how many it takes"
         )
     return tuple(lines)
 
 
-def _emitted(scenario: Scenario, found: Assessment, energy: Energy) -> list[str]:
-    grid = scenario.catalog.grid(found.asked.grid)
-    day = day_of(grid, scenario.catalog)
+def _emitted(found: Assessment, energy: Energy) -> list[str]:
+    grid, day = found.grid, found.day
     lines = [
         f"in {grid.title} ({fmt(grid.carbon_kg_per_j, 'kg_per_j', 3)}) a day is {fmt(energy.day_j, 'j', 3)} and "
         f"{fmt(energy.day_kg, 'kg', 3)} of CO₂; its cleanest hours: "
@@ -295,7 +289,7 @@ def _next(scenario: Scenario, found: Assessment, step: Step, broken: tuple[Broke
         fixes["dp"] = None  # the chips left over
     if fixes:
         commands.append(follow(scenario, changes=fixes))
-    elif not broken and not found.is_remedied:
+    elif not broken and not found.is_remedied and found.can_be_even:
         commands.append(follow(scenario, changes={"battery": found.num_even}))
     commands.append(follow(scenario, tail="-o power.html"))
     if laid:

@@ -10,32 +10,37 @@ from datahall.counted import counted
 from datahall.units import fmt, short
 
 if TYPE_CHECKING:
+    from datahall.breakdown import Breakdown
     from datahall.power.sections.run import RunPower
     from datahall.power.sections.service import ServicePower
     from datahall.power.sections.unknown import UnknownPower
     from datahall.power.site import Building, Machines
 
 
-def _provisioned(power_w: float, machines: Machines, building: Building) -> Row:
+def _quantity(figure: Breakdown) -> Quantity:
+    return Quantity(figure.value, figure.unit)
+
+
+def _provisioned(figure: Breakdown, machines: Machines, building: Building) -> Row:
     what = f"nameplates of {counted(machines.num_servers, machines.server.form)}"
     network = ", network" if machines.network.value else ""
     pue = f"PUE {short(building.pue.value)}"
-    return "power to be provisioned", Quantity(power_w, "w"), f"{what}{network} and storage, {pue}"
+    return "power to be provisioned", _quantity(figure), f"{what}{network} and storage, {pue}"
 
 
 def _run(power: RunPower) -> tuple[Row, ...]:
     site = power.site
     idle = f", {counted(site.num_idle, 'idle one')} among them" if site.num_idle else ""
-    carbon = f"in {power.grid.title} {fmt(power.run_kg, 'kg', 3)} of CO₂"
+    carbon = f"in {site.grid.title} {fmt(power.carbon.value, 'kg', 3)} of CO₂"
     return (
-        _provisioned(site.provisioned.value, site.machines, site.building),
-        ("power drawn", Quantity(site.site_w, "w"), f"{fmt(site.chip_site_w, 'w', 3)} for each chip{idle}"),
-        ("peak", Quantity(power.peak_w, "w"), "of a step"),
-        ("swing", Quantity(power.swing_w, "w"), f"up and down in each step of {fmt(site.run.step_s, 's', 3)}"),
+        _provisioned(site.provisioned, site.machines, site.building),
+        ("power drawn", _quantity(power.drawn), f"{fmt(site.chip_site_w, 'w', 3)} for each chip{idle}"),
+        ("peak", _quantity(power.peak), "of a step"),
+        ("swing", _quantity(power.swing), f"up and down in each step of {fmt(site.run.step_s, 's', 3)}"),
         (
             "energy of the steps",
-            Quantity(power.run_j, "j"),
-            f"{fmt(site.token_j, 'j_per_token', 3)}; {carbon}",
+            _quantity(power.energy),
+            f"{fmt(power.token.value, 'j_per_token', 3)}; {carbon}",
         ),
     )  # fmt: skip
 
@@ -44,12 +49,12 @@ def _run_results(power: RunPower) -> dict[str, Cell]:
     """Under the names that `show power` has for them."""
     return {
         "provisioned_w": power.site.provisioned.value,
-        "site_w": power.site.site_w,
-        "peak_w": power.peak_w,
-        "swing_w": power.swing_w,
-        "token_j": power.site.token_j,
-        "run_j": power.run_j,
-        "run_kg": power.run_kg,
+        "site_w": power.drawn.value,
+        "peak_w": power.peak.value,
+        "swing_w": power.swing.value,
+        "token_j": power.token.value,
+        "run_j": power.energy.value,
+        "run_kg": power.carbon.value,
     }
 
 
@@ -59,16 +64,16 @@ def _run_note(_: RunPower) -> str:
 
 def _service(power: ServicePower) -> tuple[Row, ...]:
     each = f"at that load, {fmt(power.chip_w, 'w', 3)} for each chip"
-    carbon = f"in {power.grid.title} {fmt(power.day_kg, 'kg', 3)} of CO₂"
+    carbon = f"in {power.grid.title} {fmt(power.carbon.value, 'kg', 3)} of CO₂"
     return (
-        _provisioned(power.provisioned.value, power.machines, power.building),
-        ("power drawn", Quantity(power.drawn.value, "w"), each),
-        ("peak", Quantity(power.peak.value, "w"), "with the headroom used up, or at that load"),
-        ("swing", Quantity(power.swing_w, "w"), f"from there to rest, at {fmt(power.rest.value, 'w', 3)}"),
+        _provisioned(power.provisioned, power.machines, power.building),
+        ("power drawn", _quantity(power.drawn), each),
+        ("peak", _quantity(power.peak), "with the headroom used up, or at that load"),
+        ("swing", _quantity(power.swing), f"from there to rest, at {fmt(power.rest.value, 'w', 3)}"),
         (
             "energy of a day",
-            Quantity(power.day_j, "j"),
-            f"{fmt(power.token_j, 'j_per_token', 3)} of an answer; {carbon}",
+            _quantity(power.energy),
+            f"{fmt(power.token.value, 'j_per_token', 3)} of an answer; {carbon}",
         ),
     )
 
@@ -79,15 +84,15 @@ def _service_results(power: ServicePower) -> dict[str, Cell]:
         "site_w": power.drawn.value,
         "peak_w": power.peak.value,
         "rest_w": power.rest.value,
-        "swing_w": power.swing_w,
-        "token_j": power.token_j,
-        "day_j": power.day_j,
-        "day_kg": power.day_kg,
+        "swing_w": power.swing.value,
+        "token_j": power.token.value,
+        "day_j": power.energy.value,
+        "day_kg": power.carbon.value,
     }
 
 
 def _unknown(power: UnknownPower) -> str:
-    return f"what {power.chip.title} or its network may draw is not published"
+    return f"what it draws is not known: {power.why}"
 
 
 RUN = Words(_run, _run_results, _run_note)

@@ -141,6 +141,6 @@ def grids_table(found: Assessment) -> Table:
             )
             for one in rows
         ),
-        marked=[one.grid for one in rows].index(found.catalog.grid(found.asked.grid)),
+        marked=[one.grid for one in rows].index(found.grid),
         note=f"resting: of the carbon of a kWh, in the {REST_HOURS} dirtiest hours of a day",
     )

@@ -103,7 +103,7 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "restart_s": run.restart_s,
         "restarting_fraction": restarting_fraction(run.plan),
         "best_fraction": run.best.ettr,
-        "needed_bytes_per_s": need.needs_bytes_per_s,
+        "checkpoint_bytes_per_s": need.needs_bytes_per_s,
         "daly_interval_s": run.daly_s if isfinite(run.daly_s) else None,
         "drain_s": need.drain_s,
         "best_s": need.best_s,

@@ -10,10 +10,11 @@ from datahall.planner.training.remedy import Remedy
 from datahall.reliability.promise import Kept
 from datahall.reliability.reach import Reach
 from datahall.reliability.simulation.story import Story, nothing_comes
+from datahall.scenario.field import grouped
 from datahall.scenario.kinds import Plain
+from datahall.scenario.sections.operations.run import RESTART
 from datahall.units import fmt
 
-PARTS = ("detect", "reschedule", "warm_up", "hot_spares")  # of a restart, which is said whole or by them
 WAYS = {
     "interval": "a checkpoint every {}, the best interval, instead of {}",
     "blocking": "checkpoints that stop it for {} instead of {}",
@@ -64,10 +65,15 @@ def _more_of_the_time(reach: Reach, ettr: float, story: Story) -> Fixed:
     first = reach.ways[0]
     changes: dict[str, Plain | None] = {"interval": None, first.name: first.text.replace(" ", "")}
     if first.name == "restart":
-        changes |= dict.fromkeys(PARTS)
+        changes |= dict.fromkeys(_parts_of_a_restart())
     elif first.name == "blocking":
         changes |= dict.fromkeys(("synchronous", "save", "copy"))
     return Fixed(f"{said} It takes {', or '.join(words)}.", changes)
+
+
+def _parts_of_a_restart() -> tuple[str, ...]:
+    """What is said in place of a whole one."""
+    return tuple(one.name for one in grouped("recovery", RESTART) if "restart" in one.kind.against)
 
 
 def _sooner(num_chips: int | None, story: Story) -> Fixed:

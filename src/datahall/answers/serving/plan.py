@@ -7,7 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
-from datahall.answers.sections import section_results, section_table
+from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
     chip_table,
@@ -76,6 +76,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             section_table(plan, "in operation"),
         ),
         figure=figure,
+        beside=section_figures(plan),
         charts=(load_chart(plan),),
         notes=(
             *_notes(scenario, plan),

@@ -7,7 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
-from datahall.answers.sections import section_results, section_table
+from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
 from datahall.answers.training.plan_table import (
@@ -65,6 +65,7 @@ def plan_train(scenario: Scenario) -> Answer:
             section_table(plan, "over the whole run"),
         ),
         figure=run_figure(plan),
+        beside=section_figures(plan),
         charts=(_chart(plan), *sensitivity_charts(plan)),
         notes=(
             *_notes(plan),

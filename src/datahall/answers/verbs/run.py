@@ -9,12 +9,6 @@ from datahall.scenario.takes import Takes
 JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin")
 MARGIN = ("memory_margin", "Share of a chip's memory that the layout leaves free, where it is looked for.")
 CHIPS = ("chips", "How many chips the job runs on (default: all of a fabric that was built).")
-# what every plan takes of its failures, of how it comes back from them, and of its site
-OPERATED = (
-    Takes("failures", only=("failures_like", "failure_rate", "spares_enough")),
-    Takes("recovery", only=("detect", "reschedule", "warm_up", "restart")),
-    Takes("site", only=("facility", "pue", "grid")),
-)
 
 VERBS = (
     Verb(
@@ -29,14 +23,14 @@ VERBS = (
             Takes("layout"),
             Takes("failures", without=("spares_enough", "node_age")),
             Takes("checkpoint"),
-            Takes("recovery", only=("detect", "reschedule", "warm_up", "restart", "hot_spares")),
+            Takes("recovery", only=("restart…", "hot_spares")),
         ),
         arguments=("model",),
         required=("model",),
         means=(
             CHIPS,
             MARGIN,
-            ("tier", "Where copies are kept: device, host, peer, local, remote (default: the best of them)."),
+            ("tier", "Where copies are kept: {words} (default: the best of them)."),
         ),
         leads=(
             "most ettr_fraction",

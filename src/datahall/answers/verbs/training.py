@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.answers.verbs.run import OPERATED
-from datahall.scenario.takes import Takes
+from datahall.scenario.takes import OPERATED, Takes
 from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (

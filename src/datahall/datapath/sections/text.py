@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.breakdown import Breakdown, derived, fact, given, product
 from datahall.catalog import Catalog
 
 TEXT = "llm-text"
@@ -15,11 +16,21 @@ TEXT = "llm-text"
 class TextNeed(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a run, and how fast it is read."""
 
-    dataset_bytes: float
-    read_bytes_per_s: float
+    dataset: Breakdown
+    read: Breakdown
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return self.dataset, self.read
 
 
 def text_need(catalog: Catalog, num_tokens: float, tokens_per_s: float) -> TextNeed:
     """So many tokens, read at the pace at which they are trained on."""
-    each = catalog.dataset(TEXT).sample_bytes
-    return TextNeed(dataset_bytes=num_tokens * each, read_bytes_per_s=tokens_per_s * each)
+    known = catalog.dataset(TEXT).facts["sample_bytes"]
+    each = fact("bytes of a token", known.value, known.unit, known.source, note=known.note)
+    tokens = given("tokens", num_tokens, "tokens", field="tokens")
+    rate = derived("tokens per second", tokens_per_s, "tokens_per_s", "of the chosen layout")
+    return TextNeed(
+        dataset=product("data", (tokens, each), "bytes"),
+        read=product("read of the data", (rate, each), "bytes_per_s"),
+    )

@@ -6,6 +6,7 @@ from math import isfinite
 
 import msgspec
 
+from datahall.breakdown import Breakdown, assumed, derived, product, quotient
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.stored.storage import Storage
@@ -27,6 +28,24 @@ class WeightsNeed(msgspec.Struct, frozen=True, kw_only=True):
     load_s: float
     on_drives: bool  # of the hosts; else in storage that all chips share
     chip_bytes_per_s: float
+    num_chips: int  # of the replica
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        """The weights of a replica, and how long all its chips together take to load them."""
+        chips = derived("chips of a replica", self.num_chips, "count")
+        whole = derived("weights of a replica", self.replica_bytes, "bytes", "in their number format")
+        why = (
+            "its share of the drives of its host"
+            if self.on_drives
+            else "of storage that all share, as Llama 3 had"
+        )
+        each = assumed("read by a chip", self.chip_bytes_per_s, "bytes_per_s", why)
+        return (
+            quotient(
+                "time to load the weights", whole, product("all chips", (chips, each), "bytes_per_s"), "s"
+            ),
+        )
 
 
 def weights_need(catalog: Catalog, chip: Chip, chip_bytes: float, num_chips: int) -> WeightsNeed:
@@ -50,6 +69,7 @@ def loaded(loader: Loader, store: Store, chip_bytes: float, num_chips: int) -> W
         load_s=load_s,
         on_drives=not store.storage.is_shared,
         chip_bytes_per_s=chip_bytes / load_s,
+        num_chips=num_chips,
     )
 
 

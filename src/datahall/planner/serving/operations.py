@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.cluster.wiring import wiring_of
 from datahall.datapath.sections.weights import weights_need
-from datahall.errors import UnsupportedError
 from datahall.inference.engine.machine import machine_of
 from datahall.inference.engine.replica import exchanging_chips
 from datahall.inference.memory.kv_pool import weight_bytes
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.plan import ServingPlan
-from datahall.power.chip import draws_known_power
 from datahall.power.sections.service import ServicePower
-from datahall.power.sections.unknown import UnknownPower
+from datahall.power.sections.unknown import power_or_why
 from datahall.power.site import Machines, building_of, lone_machines, machines_of
 from datahall.reliability.sections.upkeep import upkeep_of
 from datahall.scenario.scenario import Scenario
@@ -26,23 +26,20 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     weights = weights_need(catalog, replica.chip, weight_bytes(replica), replica.num_chips)
     upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
     plan = plan.with_section(upkeep).with_section(weights)
-    if not draws_known_power(replica.chip):
-        return plan.with_section(UnknownPower(replica.chip))
+    power = power_or_why(replica.chip, lambda: _machines(best, scenario), partial(_power, best, scenario))
+    return plan.with_section(power)
+
+
+def _power(best: Candidate, scenario: Scenario, machines: Machines) -> ServicePower:
     site = scenario.one(Site)
-    try:
-        machines = _machines(best, scenario)
-    except UnsupportedError:  # a network that nobody sells the switches of
-        return plan.with_section(UnknownPower(replica.chip))
-    return plan.with_section(
-        ServicePower(
-            held=best.held,
-            num_replicas=best.num_replicas,
-            rate_per_s=best.offered_per_s,
-            full_rate_per_s=best.full_rate_per_s,
-            machines=machines,
-            building=building_of(site, catalog),
-            grid=catalog.grid(site.grid),
-        )
+    return ServicePower(
+        held=best.held,
+        num_replicas=best.num_replicas,
+        rate_per_s=best.offered_per_s,
+        full_rate_per_s=best.full_rate_per_s,
+        machines=machines,
+        building=building_of(site, scenario.catalog),
+        grid=scenario.catalog.grid(site.grid),
     )
 
 

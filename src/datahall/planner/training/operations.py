@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from datahall.datapath.sections.text import text_need
 from datahall.planner.training.plan import TrainingPlan
-from datahall.power.assessment import Assessment
+from datahall.planner.training.site import assessed
 from datahall.power.sections.run import RunPower
-from datahall.power.sections.unknown import UnknownPower
+from datahall.power.sections.unknown import power_or_why
 from datahall.reliability.job import job_on
 from datahall.reliability.run import run_of
 from datahall.reliability.sections.goodput import goodput_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.operations.site import Site
 from datahall.training.layout.asked import said_precision
 from datahall.training.pipeline.table import usual_order
 from datahall.training.setup import Setup
@@ -43,9 +42,8 @@ def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.tokens_per_s))
     execution = plan.chosen.execution
     assert execution is not None
-    site = Assessment(
-        run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=plan.num_working
+    site = assessed(scenario, execution, plan.num_working)
+    power = power_or_why(
+        plan.cluster.chip, lambda: site.machines, lambda _: RunPower(site=site, num_tokens=plan.num_tokens)
     )
-    if not site.is_known:
-        return plan.with_section(UnknownPower(plan.cluster.chip))
-    return plan.with_section(RunPower(site=site, num_tokens=plan.num_tokens))
+    return plan.with_section(power)

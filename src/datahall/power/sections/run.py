@@ -6,9 +6,16 @@ from functools import cached_property
 
 import msgspec
 
-from datahall.catalog.entries.site.grid import Grid
-from datahall.power.account import energy_of
+from datahall.breakdown import Breakdown
 from datahall.power.assessment import Assessment
+from datahall.power.sections.figure import (
+    carbon_figure,
+    drawn_figure,
+    peak_figure,
+    run_figure,
+    swing_figure,
+    token_figure,
+)
 
 
 class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -17,30 +24,38 @@ class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     site: Assessment
     num_tokens: float
 
-    @property
-    def peak_w(self) -> float:
-        """The most of a step, with the remedies of the site."""
-        return self.site.as_asked.trace.peak_w
-
-    @property
-    def swing_w(self) -> float:
-        """Up and down in each step, with the remedies of the site."""
-        return self.site.as_asked.trace.swing_w
-
-    @property
-    def grid(self) -> Grid:
-        return self.site.catalog.grid(self.site.asked.grid)
+    @cached_property
+    def drawn(self) -> Breakdown:
+        """In the mean, with the remedies of the site."""
+        return drawn_figure(self.site)
 
     @cached_property
-    def run_j(self) -> float:
-        """Energy of all steps."""
-        found = energy_of(self.site, self.num_tokens).run_j
-        assert found is not None
-        return found
+    def peak(self) -> Breakdown:
+        """The most of a step."""
+        return peak_figure(self.site)
 
     @cached_property
-    def run_kg(self) -> float:
+    def swing(self) -> Breakdown:
+        """Up and down in each step."""
+        return swing_figure(self.site)
+
+    @cached_property
+    def token(self) -> Breakdown:
+        """Energy of a token."""
+        return token_figure(self.site)
+
+    @cached_property
+    def energy(self) -> Breakdown:
+        """Of all steps."""
+        return run_figure(self.site, self.num_tokens)
+
+    @cached_property
+    def carbon(self) -> Breakdown:
         """Of CO₂, for that energy."""
-        found = energy_of(self.site, self.num_tokens).run_kg
-        assert found is not None
-        return found
+        return carbon_figure(self.energy, self.site.grid)
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return (
+            self.site.provisioned, self.drawn, self.peak, self.swing, self.token, self.energy, self.carbon,
+        )  # fmt: skip

@@ -14,7 +14,7 @@ from datahall.catalog.entries.site.buffer import Buffer
 from datahall.power.swing.battery import num_units, trace_need
 from datahall.power.swing.remedy import Remedied, floored, ramp_capped, stored
 from datahall.power.swing.trace import Trace
-from datahall.scenario.sections.operations.site import Site
+from datahall.scenario.sections.operations.site import MOST_UNITS, Site
 
 WEIGHED_FLOOR = 0.9  # of the peak, where nobody says a floor
 WEIGHED_RAMP_S = 1.0  # in which all of the swing may come and go, where nobody says a ramp
@@ -27,6 +27,11 @@ class Stores(NamedTuple):
     num_chips: int
     supercapacitor: Buffer
     battery: Buffer
+
+    @property
+    def most_batteries(self) -> int:
+        """As many as there can be: capacitors stand in the power supplies of chips at work."""
+        return self.num_chips if self.battery.form == "capacitor" else MOST_UNITS
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +77,9 @@ REMEDIES = (
     ),
     Remedy(
         asked=lambda site: site.battery,
-        weighed=lambda stores, trace: num_units(stores.battery, trace_need(trace)),
+        weighed=lambda stores, trace: min(
+            num_units(stores.battery, trace_need(trace)), stores.most_batteries
+        ),
         applied=lambda stores, trace, num: stored(trace, stores.battery, round(num)),
         drawn="with a battery",
     ),

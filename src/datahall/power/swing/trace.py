@@ -23,7 +23,8 @@ from datahall.power.swing.timeline import Floats, Timeline
 RESOLUTION_S = 1e-3
 MOST_SAMPLES = 1 << 16  # of a step; a longer one is sampled more coarsely
 LEAST_SAMPLES = 64
-LEVEL = 1e-12  # of the peak
+FLAT = 1e-5  # of the peak: less than a meter reads
+LEVEL = 1e-9  # of the peak: what several passes of a Fourier transform leave of a level line is less
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +60,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         """From the lowest to the highest; what rounding leaves of a level line is none."""
         swing_w = self.peak_w - self.low_w
         return swing_w if swing_w > LEVEL * abs(self.peak_w) else 0.0
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether a meter sees no swing."""
+        return self.swing_w <= FLAT * self.peak_w
 
     @property
     def ramp_w_per_s(self) -> float:

@@ -10,10 +10,12 @@ from math import inf
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.closed_form import expected
 from datahall.reliability.process import FailureProcess
 from datahall.reliability.run import Run
+from datahall.reliability.sections.figures import goodput_figures
 from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -50,6 +52,10 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def spares(self) -> Spares:
         """Nodes to hold ready."""
         return spares_for(self.run.process, self.rates.enough_fraction, self.elapsed_s)
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return goodput_figures(self)
 
 
 def goodput_of(scenario: Scenario, run: Run, work_s: float) -> Goodput:

@@ -15,10 +15,12 @@ from math import ceil
 
 import msgspec
 
+from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.reliability.asked import process_asked
 from datahall.reliability.availability import at_least
 from datahall.reliability.process import FailureProcess, mttf_s, scaled
+from datahall.reliability.sections.figures import upkeep_figures
 from datahall.reliability.simulation.recovery import said_recovery
 from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
@@ -53,11 +55,19 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def own_mttf_s(self) -> float:
         """How long one replica serves until a node of its own fails, or a rack with that node [s]."""
-        groups = self.num_replicas / self.num_lost
-        nodes = max(1.0, self.process.num_nodes / groups)
+        return self.mttf_s * self.num_groups / self.shared_ratio
+
+    @property
+    def num_groups(self) -> float:
+        """Groups of replicas that a failed node takes down together."""
+        return self.num_replicas / self.num_lost
+
+    @property
+    def shared_ratio(self) -> float:
+        """How many of these a failure takes in the mean: more than one where a whole rack goes."""
+        nodes = max(1.0, self.process.num_nodes / self.num_groups)
         rates = [(one.rate_per_node_day, one.num_nodes_lost) for one in self.process.causes]
-        taken = sum(rate * max(1.0, lost / nodes) for rate, lost in rates) / sum(rate for rate, _ in rates)
-        return self.mttf_s * groups / taken
+        return sum(rate * max(1.0, lost / nodes) for rate, lost in rates) / sum(rate for rate, _ in rates)
 
     @cached_property
     def more_replicas(self) -> Spares | None:
@@ -79,6 +89,10 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         rate = self.process.rate_per_node_day * (1.0 - self.lost_fraction)
         causes = tuple(scaled(self.process.causes, rate))
         return spares_for(msgspec.structs.replace(self.process, causes=causes), self.rates.enough_fraction)
+
+    @property
+    def figures(self) -> tuple[Breakdown, ...]:
+        return upkeep_figures(self)
 
 
 def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: int, load_s: float) -> Upkeep:

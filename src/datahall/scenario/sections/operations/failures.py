@@ -10,6 +10,7 @@ from datahall.scenario.kinds import Count, Name, Quantity, Share
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.units import fmt
 
+RATES = "rates"  # a group of inputs: whose failures, how often, and for which of them spares are held
 MOST_RATE = 100.0  # failures of a node per day: every quarter of an hour
 LEAST_RATE = 1e-9  # one in 2.7 million years
 
@@ -24,6 +25,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
             of="failures",
             flat="failures_like",
             metavar="PRESET",
+            group=RATES,
         ),
     ] = ""
     failure_rate_per_node_day: Annotated[
@@ -36,6 +38,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
             most=MOST_RATE,
             metavar="RATE",
             example="4e-3",
+            group=RATES,
         ),
     ] = None
     job_rate_per_day: Annotated[
@@ -75,6 +78,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
         Share(
             "Share of the time that spares must suffice.",
             flat="spares_enough",
+            group=RATES,
             above=True,
             below=True,
         ),

@@ -11,6 +11,7 @@ from datahall.scenario.kinds import Choice, Count, Flag, Quantity, Share
 from datahall.scenario.words import BATCH_RULES, DETECTORS, BatchRule, Detector
 from datahall.units import fmt
 
+RESTART = "restart"  # a group of inputs: how long one takes, said whole or by its parts
 MOST_RUNS = 1_000_000
 LONGEST_DAYS = 3650
 
@@ -18,17 +19,24 @@ LONGEST_DAYS = 3650
 class Recovering(Section, frozen=True, kw_only=True):
     """How a run comes back from a failure, who stands by, and what else stops it."""
 
-    detect_s: Annotated[float, Quantity("Until a failure is noticed.", against=("restart",))] = 180.0
+    detect_s: Annotated[
+        float, Quantity("Until a failure is noticed.", against=("restart",), group=RESTART)
+    ] = 180.0
     reschedule_s: Annotated[
-        float, Quantity("Until the job stands on healthy nodes again.", against=("restart",))
+        float, Quantity("Until the job stands on healthy nodes again.", against=("restart",), group=RESTART)
     ] = 120.0
     warmup_s: Annotated[
         float,
-        Quantity("From a loaded checkpoint to the first new step.", name="warm_up", against=("restart",)),
+        Quantity(
+            "From a loaded checkpoint to the first new step.",
+            name="warm_up",
+            against=("restart",),
+            group=RESTART,
+        ),
     ] = 300.0
     restart_s: Annotated[
         float | None,
-        Quantity("A whole restart, loading included, instead of its parts.", example="10min"),
+        Quantity("A whole restart, loading included, instead of its parts.", example="10min", group=RESTART),
     ] = None
     spares: Annotated[
         int | None, Count("Spare nodes (default: as many as are needed).", least=0, most=1 << 20)

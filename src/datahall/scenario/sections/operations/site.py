@@ -14,14 +14,19 @@ USUAL_BATTERY = "megapack-2xl"
 USUAL_RAMP = "10MW/min"  # of a job that stops, where nobody says what the grid allows
 MOST_W = 1e12
 MOST_UNITS = 1_000_000
-BUILDING, LIMITS, REMEDIES = "building", "limits", "remedies"  # groups of inputs
+BUILDING, INSIDE, LIMITS, REMEDIES = "building", "inside", "limits", "remedies"  # groups of inputs
 
 
 class Site(Section, frozen=True, kw_only=True):
     """One site: all chips in it run one job."""
 
     facility: Annotated[
-        str, Name("Building, of which the PUE and its parts are known.", of="facility", group=BUILDING)
+        str,
+        Name(
+            "Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses are.",
+            of="facility",
+            group=BUILDING,
+        ),
     ] = USUAL_FACILITY
     pue_ratio: Annotated[
         float | None,
@@ -33,18 +38,16 @@ class Site(Section, frozen=True, kw_only=True):
         ),
     ] = None
     storage_share_fraction: Annotated[
-        float, Share("Power of storage over that of the servers.", group=BUILDING)
+        float, Share("Power of storage over that of the servers.", group=INSIDE)
     ] = 0.02
     cooling: Annotated[
         str,
-        Name(
-            "How racks are cooled: air or liquid (default: air while it can).", of="cooling", group=BUILDING
-        ),
+        Name("How racks are cooled: air or liquid (default: air while it can).", of="cooling", group=INSIDE),
     ] = ""
     rack_power_w: Annotated[
         float | None,
         Quantity("Power of a rack (default: what air cools, or one server).", above=True, most=1e7,
-                 group=BUILDING),
+                 group=INSIDE),
     ] = None  # fmt: skip
     grid: Annotated[
         str, Name("Electricity grid: texas, virginia, sweden, … .", of="grid", group=BUILDING)
