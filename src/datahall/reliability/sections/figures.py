@@ -47,7 +47,7 @@ def upkeep_figures(found: Upkeep) -> tuple[Breakdown, ...]:
         quotient(
             "capacity lost to restarts",
             back,
-            total("from failure to failure", (serves, again(back))),
+            total("from failure to failure", (serves, back)),
             "fraction",
         ),
         *(
