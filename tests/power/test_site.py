@@ -128,7 +128,8 @@ def test_hosts_of_racks_and_servers() -> None:
 )
 def test_a_host_has_the_nics_that_the_catalogue_says(chip: str, nics: int) -> None:
     """72 in the 18 trays of an NVL72; one where a host has one chip and nobody says more."""
-    there = machines(chip, 72)
+    there = machines(chip, 144 if chip == "trainium2" else 72)
+    assert there.num_spare_chips == 0
     assert there.num_host_nics == nics
     site_w = drawn(there, building_of(Site(), CATALOG), derived("a chip", 500.0, "w"))
     servers = site_w.at("IT", "servers")

@@ -76,6 +76,11 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.server.num_nics / max(1, self.server.num_hosts)) or self.num_host_chips
 
     @property
+    def num_spare_chips(self) -> int:
+        """Chips of its servers that nobody asked for: servers are bought whole, and so they idle."""
+        return self.num_servers * self.server.num_chips - self.num_chips
+
+    @property
     def num_nodes(self) -> int:
         """Hosts."""
         return -(-self.num_chips // self.num_host_chips)
@@ -134,7 +139,11 @@ def provisioned(machines: Machines, building: Building) -> Breakdown:
 
 
 def drawn(machines: Machines, building: Building, chip: Breakdown, num_idle: int = 0) -> Breakdown:
-    """What a site draws whose chips take so much each in the mean, some of them nothing but their idle power [W]."""
+    """What a site draws whose chips take so much each in the mean, some of them nothing but their idle power [W].
+
+    Chips of its servers that nobody asked for idle too: it is the same machines that are provisioned.
+    """
+    idle_chips = num_idle + machines.num_spare_chips
     busy = product(
         "servers at work",
         (
@@ -144,11 +153,11 @@ def drawn(machines: Machines, building: Building, chip: Breakdown, num_idle: int
         "w",
     )
     servers = busy.named("servers")
-    if num_idle:
+    if idle_chips:
         idle = product(
             "servers without work",
             (
-                derived("idle hosts", num_idle / machines.num_host_chips, "count"),
+                derived("idle hosts", idle_chips / machines.num_host_chips, "count"),
                 _host(machines, chip_power(machines.chip, IDLE, "an idle chip")),
             ),
             "w",

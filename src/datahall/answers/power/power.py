@@ -241,6 +241,11 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
         )
     if found.num_idle:
         lines.append(f"{found.num_idle:,} chips have no work and draw what an idle chip does")
+    if machines.num_spare_chips:
+        lines.append(
+            f"{counted(machines.num_servers, machines.server.form)} have {machines.num_spare_chips:,} chips more than "
+            "were asked for, which idle"
+        )
     limit_w = asked.site_limit_w
     if limit_w is not None and found.as_asked.trace.peak_w <= limit_w < found.provisioned.value:
         lines.append(

@@ -25,6 +25,8 @@ def _provisioned(figure: Breakdown, machines: Machines, building: Building) -> R
     what = f"nameplates of {counted(machines.num_servers, machines.server.form)}"
     network = ", network" if machines.network.value else ""
     pue = f"PUE {short(building.pue.value)}"
+    spare = machines.num_spare_chips
+    what += f" ({counted(spare, 'chip')} of them idle)" if spare else ""
     return "power to be provisioned", _quantity(figure), f"{what}{network} and storage, {pue}"
 
 
