@@ -172,14 +172,13 @@ def energy_of(found: Assessment, num_tokens: float | None) -> Energy:
     embodied = embodied_kg_per_s(found.machines.server, found.machines.num_servers) * DAY_S
     known = Energy(
         token_j=found.token_j,
-        step_j=found.site_w * found.run.step_s,
+        step_j=found.site_w * found.execution.step_s,
         day_j=day_j,
         day_kg=carbon_kg(day_j, grid),
         embodied_day_kg=embodied if isfinite(embodied) else None,
     )
     if num_tokens is None:
         return known
-    run_j = found.token_j * num_tokens
-    return msgspec.structs.replace(
-        known, run_j=run_j, run_s=num_tokens / found.run.tokens_per_s, run_kg=carbon_kg(run_j, grid)
-    )
+    run_s = found.execution.job.num_steps(num_tokens) * found.execution.step_s
+    run_j = found.site_w * run_s
+    return msgspec.structs.replace(known, run_j=run_j, run_s=run_s, run_kg=carbon_kg(run_j, grid))

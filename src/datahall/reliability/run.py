@@ -238,8 +238,7 @@ def length_of(scenario: Scenario, run: Run) -> tuple[float, float]:
         assert days is not None
         check_copied(scenario.one(Checkpointing).interval_s, run.recovery.planned_every_s, days * DAY_S)
         return days * DAY_S, inf
-    steps = -(-tokens // run.job.batch_tokens)
-    return inf, steps * run.step_s
+    return inf, run.job.setup.job.num_steps(tokens) * run.step_s
 
 
 def check_copied(interval_s: float | None, planned_every_s: float, until_s: float) -> None:

@@ -19,7 +19,7 @@ from datahall.datapath.asked import Asked, asked_of
 from datahall.datapath.figure import utilisation_figure
 from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt

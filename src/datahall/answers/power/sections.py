@@ -25,13 +25,13 @@ def _provisioned(power_w: float, machines: Machines, building: Building) -> Row:
 
 def _run(power: RunPower) -> tuple[Row, ...]:
     site = power.site
-    idle = f", {counted(site.num_idle, 'idle one')} among them" if site.num_idle else ""
     carbon = f"in {power.grid.title} {fmt(power.run_kg, 'kg', 3)} of CO₂"
     return (
         _provisioned(site.provisioned.value, site.machines, site.building),
-        ("power drawn", Quantity(site.site_w, "w"), f"{fmt(site.chip_site_w, 'w', 3)} for each chip{idle}"),
+        ("power drawn", Quantity(site.site_w, "w"), f"{fmt(site.chip_site_w, 'w', 3)} for each chip"),
         ("peak", Quantity(power.peak_w, "w"), "of a step"),
-        ("swing", Quantity(power.swing_w, "w"), f"up and down in each step of {fmt(site.run.step_s, 's', 3)}"),
+        ("swing", Quantity(power.swing_w, "w"), f"up and down in each step of {fmt(site.execution.step_s, 's', 3)}"),
+        *_idle(power),
         (
             "energy of the steps",
             Quantity(power.run_j, "j"),
@@ -40,11 +40,26 @@ def _run(power: RunPower) -> tuple[Row, ...]:
     )  # fmt: skip
 
 
+def _idle(power: RunPower) -> tuple[Row, ...]:
+    """What chips that stay idle add to the site."""
+    if power.idle is None:
+        return ()
+    plates = (
+        f"drawn beside it by {counted(power.idle.num, 'idle chip')}; {fmt(power.idle.provisioned_w, 'w', 3)}"
+    )
+    return (("power of idle chips", Quantity(power.idle.site_w, "w"), f"{plates} to be provisioned"),)
+
+
 def _run_results(power: RunPower) -> dict[str, Cell]:
     """Under the names that `show power` has for them."""
     return {
         "provisioned_w": power.site.provisioned.value,
         "site_w": power.site.site_w,
+        **(
+            {"idle_provisioned_w": power.idle.provisioned_w, "idle_w": power.idle.site_w}
+            if power.idle
+            else {}
+        ),
         "peak_w": power.peak_w,
         "swing_w": power.swing_w,
         "token_j": power.site.token_j,

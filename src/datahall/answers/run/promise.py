@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from datahall.answers.run.simulation_tables import loss_word
 from datahall.counted import counted
-from datahall.planner.training.laid import chips_in_time
+from datahall.planner.training.laid.sooner import chips_in_time
 from datahall.reliability.reach import ways_to_keep
 from datahall.reliability.simulation.story import ENOUGH, Story, nothing_comes
 from datahall.scenario.kinds import Plain
@@ -96,9 +96,9 @@ def fixed(scenario: Scenario, story: Story, broken: Kept) -> Fixed:
 
 def _sooner(scenario: Scenario, story: Story, deadline_s: float) -> Fixed:
     """What ends a run in time."""
-    high_s = story.elapsed_s.high
+    done_s = story.done_s
     work = f"The work alone takes {fmt(story.goal_s, 's', 3)}, failures make it {fmt(story.elapsed_s.mean, 's', 3)}."
-    late = f"{work} Nine of ten runs are done after {fmt(high_s, 's', 3)}"
+    late = f"{work} Nine of ten runs are done after {fmt(done_s, 's', 3)}"
     num_chips = chips_in_time(scenario, story, deadline_s)
     if num_chips is None:
         return Fixed(f"{late}, which is the deadline that they keep.", {})

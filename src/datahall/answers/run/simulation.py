@@ -29,7 +29,7 @@ from datahall.answers.run.words import (
 )
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of

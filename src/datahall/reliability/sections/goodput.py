@@ -13,7 +13,7 @@ import msgspec
 from datahall.catalog.entries.failures import FailurePreset
 from datahall.reliability.asked import preset_of
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
-from datahall.reliability.closed_form import expected
+from datahall.reliability.closed_form import Expected, expected
 from datahall.reliability.run import Run
 from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
@@ -30,9 +30,14 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     rates: FailureRates  # as they were asked for
 
     @cached_property
+    def expected(self) -> Expected:
+        """What each thing leaves of the time, in closed form."""
+        return expected(self.run)
+
+    @property
     def ettr(self) -> float:
         """Share of the time that moves the run forward."""
-        return expected(self.run).ettr
+        return self.expected.ettr
 
     @property
     def elapsed_s(self) -> float:
