@@ -20,6 +20,7 @@ from datahall.catalog import Catalog
 from datahall.cli.main import run as command
 from datahall.cluster.host import Host
 from datahall.datapath.sections.weights import weights_need
+from datahall.errors import InfeasibleError
 from datahall.planner.serving.question import plan_serving
 from datahall.power.sections.service import ServicePower
 from datahall.power.site import lone_machines
@@ -236,7 +237,7 @@ def test_idle_chips_draw_what_idle_chips_do_and_are_said() -> None:
     [
         {"model": "llama-3.1-8b", "chips": 100},
         {"model": "llama-3.1-8b", "chips": 64, "on": "fat-tree", "failure": [{"chips": [3]}]},
-        {"model": "qwen3-30b-a3b", "chips": 100, "chip": "h200-sxm"},
+        {"model": "llama-3.1-8b", "chips": 127, "grid": "sweden"},
     ],
 )
 def test_power_of_a_plan_with_idle_chips_is_what_follows(
@@ -260,7 +261,7 @@ def test_power_of_a_plan_with_idle_chips_is_what_follows(
                 "deadline": f"{draw.uniform(4.0, 60.0):.2f}d",
                 "failure_rate": f"{10 ** draw.uniform(-2.5, -0.5):.4f}/node-day",
             }
-            for draw in map(random.Random, range(5))
+            for draw in map(random.Random, range(3))
         ),
     ],
 )
@@ -294,13 +295,22 @@ def test_a_run_that_never_ends_is_a_no_with_a_way_out(
     assert plan.next_commands[0].startswith(
         f"datahall plan train llama-3.1-8b --tokens 1T --chips 64 --{name}"
     )
-    assert command([*shlex.split(plan.next_commands[0])[1:], "--json"]) == 0
+    for line in plan.next_commands:
+        assert command([*shlex.split(line)[1:], "--json"]) == 0, line
     assert "interrupted too often" not in capsys.readouterr().out
+
+
+def test_a_service_on_a_fabric_is_followed_by_what_failures_take_of_it() -> None:
+    plan = dh.plan_serve(**SERVED, on="fat-tree", failures_like="rsc-1")
+    (line,) = (line for line in plan.next_commands if " show blast-radius " in line)
+    assert "--failures-like rsc-1" in line
+    assert f"--chips {plan.results['num_chips']} " in line
+    assert command(shlex.split(line)[1:]) == 0
 
 
 def test_failures_that_bind_a_deadline_are_named_and_what_is_offered_is_enough() -> None:
     asked = {"model": "llama-3.1-8b", "tokens": "100B", "failure_rate": "20/node-day"}
-    with pytest.raises(dh.InfeasibleError, match="failures bind: an interruption every") as refused:
+    with pytest.raises(InfeasibleError, match="failures bind: an interruption every") as refused:
         dh.plan_train(**asked, deadline="3d")
     said = str(refused.value)
     assert "global_batch" not in said

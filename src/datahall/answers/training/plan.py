@@ -7,7 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.sections import with_interruptions
-from datahall.answers.run.words import tier_notes
+from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
@@ -75,6 +75,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *_notes(plan),
             *slice_notes(plan.cluster),
             *tier_notes(plan.part(Goodput).run),
+            *slow_storage_notes(scenario, plan.part(Goodput).run),
             *idle_offload(scenario, plan),
             *idle_site(scenario, plan),
             *torus_failure_notes(
@@ -351,11 +352,13 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         *_mended(scenario, plan),
         follow(scenario, "show memory", laid_out, tables=failed),
         follow(scenario, "simulate train", laid_out, tables=failed),
-        follow(scenario, "simulate run", laid_out, tables=failed),
-        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]
     if not plan.ends:
         return tuple(commands)
+    commands += [
+        follow(scenario, "simulate run", laid_out, tables=failed),
+        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
+    ]
     if plan.section(RunPower) is not None:
         said = {**laid_out, "global_batch": plan.job.global_batch}
         commands.append(follow(scenario, "show power", said, tables=failed))

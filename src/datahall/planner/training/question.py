@@ -48,7 +48,8 @@ def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     plan = with_goodput(plan, scenario)
     if plan.part(Goodput).ettr >= LITTLE:
         return plan
-    plan = msgspec.structs.replace(plan, done_s=done_by(plan, scenario))
+    hopeless = plan.surely_late(HOPELESS * plan.duration_s)
+    plan = msgspec.structs.replace(plan, done_s=inf if hopeless else done_by(plan, scenario))
     return plan if plan.ends else msgspec.structs.replace(plan, mended=mended(plan, inf, scenario))
 
 
