@@ -16,7 +16,7 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.inference.closed_form.steady_state import Load
 from datahall.planner.serving import confirm as confirming
 from datahall.planner.serving import groups as grouping
-from datahall.planner.serving import plan as planning
+from datahall.planner.serving import question as planning
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand, demand_of
 from datahall.planner.serving.question import plan_serving

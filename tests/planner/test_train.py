@@ -1,13 +1,15 @@
 """Plans of training runs: the best layout, the fewest chips, and a clear no."""
 
+import re
 from functools import partial
 from math import nan
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 import datahall as dh
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.cluster.cluster import cluster_of
@@ -20,9 +22,12 @@ from datahall.errors import (
     UnsupportedError,
     spelled,
 )
-from datahall.planner.training.choice import TOLD_APART, plan_on_chips
-from datahall.planner.training.deadline import plan_by_deadline
+from datahall.planner.training.candidate import TOLD_APART
+from datahall.planner.training.choice import plan_on_chips
 from datahall.planner.training.nearest import nearest_chips
+from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.question import plan_training
+from datahall.scenario.read import read_names
 from datahall.training.layout.search import search
 from datahall.training.layout.space import Options, layout_space
 from datahall.training.pipeline.execution import simulate_step
@@ -49,8 +54,8 @@ def test_a_plan_on_chips() -> None:
     plan.layout.check(JOB.model, 128, 512)
     assert plan.duration_s == pytest.approx(plan.num_steps * plan.step_s)
     assert plan.num_steps == -(-int(1e12) // (512 * 8192))
-    assert plan.tokens_per_s * plan.step_s == pytest.approx(512 * 8192)
-    assert 0.2 < plan.mfu_fraction < 0.8
+    assert plan.execution.tokens_per_s * plan.step_s == pytest.approx(512 * 8192)
+    assert 0.2 < plan.execution.mfu_fraction < 0.8
     assert plan.chosen.headroom_bytes >= 0
 
 
@@ -128,11 +133,17 @@ def test_what_a_search_may_offload_is_asked_for() -> None:
     assert plan.chosen.execution.parts.offload_s > 0
 
 
+def by(deadline: str, tokens: str = "1T", **more: Any) -> TrainingPlan:
+    asked = {"model": "llama-3.1-8b", "global_batch": 512, "tokens": tokens, "deadline": deadline, **more}
+    return plan_training(read_names(form_of("plan train"), asked, SHELF, bare=True))
+
+
 def test_a_deadline_takes_the_fewest_chips() -> None:
-    plan = plan_by_deadline(JOB, MACHINE, 20 * DAY_S, 1e12, KIT)
+    plan = by("20d")
     assert plan.objective.name == "chips"
-    assert plan.duration_s <= 20 * DAY_S
-    in_time = [other.candidate for other in plan.weighed if other.elapsed_s <= 20 * DAY_S]
+    assert plan.done_s is not None
+    assert plan.duration_s < plan.elapsed_s < plan.done_s <= 20 * DAY_S
+    in_time = [other.candidate for other in plan.weighed if other.in_time]
     assert in_time[0] is plan.chosen
     assert plan.num_chips % 8 == 0
     counts = [other.candidate.num_chips for other in plan.weighed]
@@ -140,7 +151,7 @@ def test_a_deadline_takes_the_fewest_chips() -> None:
 
 
 def test_a_longer_deadline_needs_no_more_chips() -> None:
-    chips = [plan_by_deadline(JOB, MACHINE, days * DAY_S, 1e12, KIT).num_chips for days in (5, 10, 20, 60)]
+    chips = [by(f"{days}d").num_chips for days in (5, 10, 20, 60)]
     assert chips == sorted(chips, reverse=True)
 
 
@@ -163,15 +174,28 @@ def test_what_fits_nowhere_names_the_constraint_and_the_way_out() -> None:
 
 def test_a_deadline_nobody_can_meet() -> None:
     with pytest.raises(InfeasibleError) as caught:
-        plan_by_deadline(JOB, MACHINE, 3600.0, 15e12, KIT)
+        by("1h", "15T")
     assert "no number of chips" in caught.value.message
-    assert "global_batch=1024" in spelled(caught.value.hint)
     assert caught.value.field == "deadline"
+
+
+def test_a_change_is_tried_before_it_is_offered() -> None:
+    """A batch of eight feeds few chips, one of 32 enough; no batch mends an hour for 15T tokens."""
+    with pytest.raises(InfeasibleError) as caught:
+        by("4d", global_batch=8)
+    hint = spelled(caught.value.hint)
+    batch, days = (int(re.search(rf"{name}\D*(\d+)", hint)[1]) for name in ("global_batch", "deadline"))  # type: ignore[index]
+    assert batch > 8
+    assert by("4d", global_batch=batch).in_time
+    assert by(f"{days}d", global_batch=8).in_time
+    with pytest.raises(InfeasibleError) as caught:
+        by("1h", "15T")
+    assert "global_batch" not in spelled(caught.value.hint)
 
 
 def test_a_deadline_that_no_million_chips_would_meet_at_their_peak() -> None:
     with pytest.raises(InfeasibleError, match="at their peak"):
-        plan_by_deadline(JOB, MACHINE, 1.0, 15e12, KIT)
+        by("1s", "15T")
 
 
 @pytest.mark.parametrize("num_chips", [1000, 2047, 37])
@@ -194,7 +218,8 @@ def test_the_answer_holds_the_decision_its_margin_and_its_rivals() -> None:
     assert all(row[-1] for row in best.rows[1:])
     assert answer.figure is not None
     assert answer.figure.band is not None
-    assert answer.figure.value == pytest.approx(answer.results["duration_s"])
+    assert answer.figure.value == pytest.approx(answer.results["elapsed_s"])
+    assert answer.figure.at("time of the steps").value == pytest.approx(answer.results["duration_s"])
     assert answer.results["num_fitting"] <= answer.results["num_layouts"]
     assert answer.next_commands[0].startswith("datahall show memory llama-3.1-70b --chips 2048")
 

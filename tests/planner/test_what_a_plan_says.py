@@ -12,7 +12,7 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster, cluster_from
 from datahall.errors import InfeasibleError, ScenarioError, spelled
 from datahall.planner.training.choice import plan_on_chips, ranked
-from datahall.planner.training.plan import TrainingPlan, num_steps
+from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.shortage import chips_that_hold, on_the_host
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.training.layout.search import search
@@ -44,14 +44,13 @@ def test_a_run_takes_its_steps_and_every_chip_all_of_them() -> None:
     assert plan.num_steps == -(-int(1e10) // (4096 * 256))
     assert plan.duration_s == pytest.approx(plan.num_steps * plan.step_s)
     assert plan.chip_hours_of(plan.chosen) == pytest.approx(64 * plan.duration_s / 3600)
-    assert plan.mfu_of(plan.chosen) == plan.mfu_fraction
-    late = msgspec.structs.replace(plan, deadline_s=plan.duration_s + 7.0)
+    late = msgspec.structs.replace(plan, deadline_s=plan.duration_s + 7.0, done_s=plan.duration_s)
     assert late.spare_s == pytest.approx(7.0)
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(1.0, 1), (4096 * 256, 1), (4096 * 256 + 1, 2), (3e9, 2862)])
 def test_steps_are_whole(tokens: float, steps: int) -> None:
-    assert num_steps(JOB, tokens) == steps
+    assert JOB.num_steps(tokens) == steps
 
 
 def test_eight_of_ten_runs_are_expected_around_it() -> None:

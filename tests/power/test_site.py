@@ -57,7 +57,7 @@ RUN = step()
 
 
 def site(**said: object) -> Assessment:
-    return Assessment(run=RUN, asked=Site(**said), catalog=CATALOG, num_chips=1024)  # type: ignore[arg-type]
+    return Assessment(execution=RUN, asked=Site(**said), catalog=CATALOG, num_chips=1024)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_mean_of_the_trace_is_what_is_drawn_with_or_without_remedies() -> No
 def test_a_site_swings_as_its_chips_do() -> None:
     """Without smoothing the swing of one stage of chips is N × ΔP at the wall, with the losses of what feeds them."""
     run = step(num_chips=64, pp=1, model="llama-3.1-8b")
-    found = Assessment(run=run, asked=Site(time_constant_s=0.0), catalog=CATALOG, num_chips=64)
+    found = Assessment(execution=run, asked=Site(time_constant_s=0.0), catalog=CATALOG, num_chips=64)
     levels = [wall_w(found.machines, found.levels_w[phase]) for phase in found.timeline.times_s()]
     assert found.trace.swing_w <= 1.05 * 64 * (max(levels) - min(levels)) * (1 + 1e-9)
     assert found.trace.swing_w == pytest.approx(1.05 * 64 * (max(levels) - min(levels)), rel=0.05)
@@ -250,7 +250,7 @@ def smaller(**said: object) -> Callable[[int], Assessment | None]:
         run = step(num_chips=num_chips) if 1024 % (num_chips // 32) == 0 else None
         if run is None:
             return on(num_chips - 1)
-        return Assessment(run=run, asked=Site(**said), catalog=CATALOG, num_chips=num_chips)  # type: ignore[arg-type]
+        return Assessment(execution=run, asked=Site(**said), catalog=CATALOG, num_chips=num_chips)  # type: ignore[arg-type]
 
     return on
 
@@ -437,7 +437,7 @@ def test_a_battery_that_is_named_is_the_one_that_is_counted() -> None:
 
 def test_few_servers_take_no_more_than_themselves_of_a_rack() -> None:
     found = Assessment(
-        run=step(num_chips=8, pp=1, model="llama-3.1-8b"), asked=Site(), catalog=CATALOG, num_chips=8
+        execution=step(num_chips=8, pp=1, model="llama-3.1-8b"), asked=Site(), catalog=CATALOG, num_chips=8
     )
     rack = rack_of(found.machines, found.server_w, found.asked, CATALOG)
     assert (rack.num_servers, rack.num_racks) == (1, 1)

@@ -13,7 +13,7 @@ import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import Tier
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.checkpoint.account import plan_account, restarting_fraction, tiers_account
 from datahall.reliability.checkpoint.plan import plan_of
 from datahall.reliability.checkpoint.tier import CheckpointTier

@@ -21,7 +21,7 @@ from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.sections.text import TEXT
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.design.parts import usual_server
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.job import RunningJob
 from datahall.scenario.idle import does_nothing, is_changed
 from datahall.scenario.scenario import Scenario, model_of, section_name

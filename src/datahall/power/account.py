@@ -165,7 +165,7 @@ def energy_of(found: Assessment, num_tokens: float | None) -> Energy:
     embodied = embodied_kg_per_s(found.machines.server, found.machines.num_servers) * DAY_S
     known = Energy(
         token_j=found.token_j,
-        step_j=found.site_w * found.run.step_s,
+        step_j=found.site_w * found.execution.step_s,
         day_j=day_j,
         day_kg=carbon_kg(day_j, grid),
         embodied_day_kg=embodied if isfinite(embodied) else None,

@@ -58,14 +58,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A step of all chips of a site."""
 
-    run: Execution
+    execution: Execution
     asked: Site
     catalog: Catalog
     num_chips: int  # of the site, at work or not
 
     @cached_property
     def machines(self) -> Machines:
-        return machines_of(self.run.cluster, self.catalog, self.num_chips)
+        return machines_of(self.execution.cluster, self.catalog, self.num_chips)
 
     @cached_property
     def building(self) -> Building:
@@ -73,12 +73,12 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def num_idle(self) -> int:
-        return self.num_chips - self.run.layout.num_chips
+        return self.num_chips - self.execution.layout.num_chips
 
     @cached_property
     def power(self) -> TrainingPower:
         """What its chips do and draw."""
-        return TrainingPower(run=self.run)
+        return TrainingPower(run=self.execution)
 
     @property
     def timeline(self) -> Timeline:
@@ -92,7 +92,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def levels_w(self) -> dict[str, float]:
         """What a chip draws in each phase of the step, in a checkpoint, and when its job has stopped [W]."""
-        chip, host = self.run.cluster.chip, self.run.cluster.host.link_bytes_per_s
+        chip, host = self.execution.cluster.chip, self.execution.cluster.host.link_bytes_per_s
         copying = checkpoint_activity(host if isfinite(host) else 0.0, chip)
         left = {CHECKPOINT: copying, STOPPED: IDLE}
         return self.power.levels_w | {name: chip_power_w(chip, one) for name, one in left.items()}
@@ -150,7 +150,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What its energy can be held in."""
         return Stores(
             capacitor=self.catalog.buffer(CAPACITOR),
-            num_chips=self.run.layout.num_chips,
+            num_chips=self.execution.layout.num_chips,
             supercapacitor=self.catalog.buffer(SUPERCAPACITOR),
             battery=self.battery,
         )
@@ -194,7 +194,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(self._event(name) for name in (CHECKPOINT, STOPPED))
 
     def _event(self, name: str) -> Event:
-        machines, chips = self.machines, self.run.layout.num_chips
+        machines, chips = self.machines, self.execution.layout.num_chips
         fall_w = wall_w(machines, self.chip.value) - wall_w(machines, self.levels_w[name])
         after_w = self.drawn.value - chips * fall_w * (1.0 + self.building.electrical.value)
         if name == CHECKPOINT:  # chips whose job goes on keep their floor
@@ -228,7 +228,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def step_hz(self) -> float:
         """Steps a second."""
-        return 1.0 / self.run.step_s
+        return 1.0 / self.execution.step_s
 
     @property
     def busiest(self) -> str:
@@ -244,7 +244,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def together_fraction(self) -> float:
         """The swing over what it would be if all chips went from the one to the other at once."""
         high_w, low_w = (wall_w(self.machines, self.levels_w[phase]) for phase in (self.busiest, self.idlest))
-        all_w = self.run.layout.num_chips * (high_w - low_w) * (1.0 + self.building.electrical.value)
+        all_w = self.execution.layout.num_chips * (high_w - low_w) * (1.0 + self.building.electrical.value)
         return min(1.0, self.trace.swing_w / all_w) if all_w else 1.0
 
     @property
@@ -265,4 +265,4 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def token_j(self) -> float:
         """Energy of the site for a token that is trained on."""
-        return self.site_w / self.run.tokens_per_s
+        return self.site_w / self.execution.tokens_per_s

@@ -14,7 +14,6 @@ from datahall.training.memory.peak import peak_memory
 from datahall.training.setup import Setup
 from datahall.training.step.step import step_band
 from datahall.training.used import Used
-from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 JOB_INPUTS = ("seq", "global_batch", "precision", "state", "chips")  # those that no layout says
 
@@ -56,7 +55,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def batch_tokens(self) -> int:
         """Of a step."""
-        return self.setup.job.global_batch * self.setup.job.seq
+        return self.setup.job.batch_tokens
 
     @property
     def tokens_per_s(self) -> float:
@@ -66,10 +65,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mfu_fraction(self) -> float:
         """While it works."""
-        job = self.setup.job
-        per_token = float(training_flop_per_token(job.model, job.seq))
-        peak = self.cluster.chip.peak(job.precision.compute)
-        return float(mfu_fraction(self.tokens_per_s, per_token, self.num_chips, peak))
+        return self.setup.job.mfu_fraction(self.cluster, self.step_s)
 
     @property
     def band(self) -> tuple[float, float]:

@@ -241,8 +241,7 @@ def length_of(scenario: Scenario, run: Run) -> tuple[float, float]:
         check_steps(run.step_s, days * DAY_S)
         check_copied(scenario.one(Checkpointing).interval_s, run.recovery.planned_every_s, days * DAY_S)
         return days * DAY_S, inf
-    steps = -(-tokens // run.job.batch_tokens)
-    return inf, steps * run.step_s
+    return inf, run.job.setup.job.num_steps(tokens) * run.step_s
 
 
 def check_steps(step_s: float, until_s: float) -> None:

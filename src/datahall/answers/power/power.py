@@ -23,8 +23,8 @@ from datahall.cluster.joined import Joined
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.planner.training.laid import Step
-from datahall.planner.training.site import job_site
+from datahall.planner.training.laid.site import job_site
+from datahall.planner.training.laid.step import Step
 from datahall.power.account import Energy
 from datahall.power.assessment import Assessment
 from datahall.power.carbon import LIFE_YEARS
@@ -46,7 +46,7 @@ def show_power(scenario: Scenario) -> Answer:
     found, step, rack, broken, energy = site.power, site.step, site.rack, site.broken, site.energy
     return Answer(
         kind="site power",
-        inputs={**step.used, **used_by_machine(scenario, step.run.cluster), "chips": step.num_chips},
+        inputs={**step.used, **used_by_machine(scenario, step.execution.cluster), "chips": step.num_chips},
         verdict="yes" if site.can_be else "no",
         headline=_headline(found, step, broken, rack),
         binding=_binding(found),
@@ -98,7 +98,7 @@ def _way_out(broken: tuple[Broken, ...]) -> tuple[str, ...]:
 
 
 def _headline(found: Assessment, step: Step, broken: tuple[Broken, ...], rack: Rack) -> str:
-    run, trace = found.run, found.as_asked.trace
+    run, trace = found.execution, found.as_asked.trace
     what = f"{found.num_chips:,} × {run.cluster.chip.title} that train {run.job.model.title or run.job.model.name}"
     if step.memory is not None and not step.fits:
         most, limit = fmt(step.memory.most_bytes, "bytes", 3), fmt(step.memory.limit_bytes, "bytes", 3)
@@ -182,7 +182,7 @@ def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[
         "swing_w": trace.swing_w,
         "raw_swing_w": found.trace.swing_w,
         "fastest_w_per_s": trace.ramp_w_per_s,
-        "step_s": found.run.step_s,
+        "step_s": found.execution.step_s,
         "step_hz": found.step_hz,
         "dominant_hz": found.spectrum.dominant_hz,
         "band_fraction": found.spectrum.band_fraction,
@@ -198,20 +198,20 @@ def _results(found: Assessment, step: Step, rack: Rack, energy: Energy) -> dict[
         "num_racks": rack.num_racks,
         "cooling": rack.cooling.title,
         "cooling_limit_w": rack.cooling.rack_limit_w,
-        "tokens_per_s": found.run.tokens_per_s,
+        "tokens_per_s": found.execution.tokens_per_s,
         **{name: value for name, value in structs.asdict(energy).items() if value is not None},
         **(
             {"memory_bytes": step.memory.most_bytes, "limit_bytes": step.memory.limit_bytes}
             if step.memory
             else {}
         ),
-        "layout": found.run.layout.words,
+        "layout": found.execution.layout.words,
         "num_idle_chips": found.num_idle,
     }
 
 
 def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy: Energy) -> tuple[str, ...]:
-    run, machines, asked = found.run, found.machines, found.asked
+    run, machines, asked = found.execution, found.machines, found.asked
     laid = "the fastest layout, for nobody said one" if step.is_searched else "as asked"
     home = scenario.catalog.facility(asked.facility).title
     if asked.pue_ratio is not None:
@@ -287,7 +287,7 @@ def _hours(hours: tuple[int, ...]) -> str:
 def _next(scenario: Scenario, found: Assessment, step: Step, broken: tuple[Broken, ...]) -> tuple[str, ...]:
     laid: dict[str, Plain | None] = {}
     if step.is_searched and not found.num_idle:
-        laid = {**layout_inputs(step.run.layout), "global_batch": step.run.job.global_batch}
+        laid = {**layout_inputs(step.execution.layout), "global_batch": step.execution.job.global_batch}
     commands = []
     fixes: dict[str, Plain | None] = dict(fixing(broken))
     if "chips" in fixes and scenario.given("dp"):

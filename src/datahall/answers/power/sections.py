@@ -32,13 +32,13 @@ def _provisioned(figure: Breakdown, machines: Machines, building: Building) -> R
 
 def _run(power: RunPower) -> tuple[Row, ...]:
     site = power.site
-    idle = f", {counted(site.num_idle, 'idle one')} among them" if site.num_idle else ""
     carbon = f"in {site.grid.title} {fmt(power.carbon.value, 'kg', 3)} of CO₂"
     return (
         _provisioned(site.provisioned, site.machines, site.building),
-        ("power drawn", _quantity(power.drawn), f"{fmt(site.chip_site_w, 'w', 3)} for each chip{idle}"),
+        ("power drawn", _quantity(power.drawn), f"{fmt(site.chip_site_w, 'w', 3)} for each chip"),
         ("peak", _quantity(power.peak), "of a step"),
-        ("swing", _quantity(power.swing), f"up and down in each step of {fmt(site.run.step_s, 's', 3)}"),
+        ("swing", _quantity(power.swing), f"up and down in each step of {fmt(site.execution.step_s, 's', 3)}"),
+        *_idle(power),
         (
             "energy of the steps",
             _quantity(power.energy),
@@ -47,11 +47,26 @@ def _run(power: RunPower) -> tuple[Row, ...]:
     )  # fmt: skip
 
 
+def _idle(power: RunPower) -> tuple[Row, ...]:
+    """What chips that stay idle add to the site."""
+    if power.idle is None:
+        return ()
+    plates = (
+        f"drawn beside it by {counted(power.idle.num, 'idle chip')}; {fmt(power.idle.provisioned_w, 'w', 3)}"
+    )
+    return (("power of idle chips", Quantity(power.idle.site_w, "w"), f"{plates} to be provisioned"),)
+
+
 def _run_results(power: RunPower) -> dict[str, Cell]:
     """Under the names that `show power` has for them."""
     return {
         "provisioned_w": power.site.provisioned.value,
         "site_w": power.drawn.value,
+        **(
+            {"idle_provisioned_w": power.idle.provisioned_w, "idle_w": power.idle.site_w}
+            if power.idle
+            else {}
+        ),
         "peak_w": power.peak.value,
         "swing_w": power.swing.value,
         "token_j": power.token.value,

@@ -13,7 +13,7 @@ from datahall.answers.run.words import (
     tiers_in_words,
 )
 from datahall.cluster.used import used_by_machine
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.checkpoint.account import (
     plan_account,
     restarting_fraction,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from datahall.answers.run.simulation_tables import LOSS_WORDS
 from datahall.counted import counted
-from datahall.planner.training.remedy import Remedy
+from datahall.planner.training.laid.remedy import Remedy
 from datahall.reliability.promise import Kept
 from datahall.reliability.reach import Reach
 from datahall.reliability.simulation.story import Story, nothing_comes
@@ -78,9 +78,9 @@ def _parts_of_a_restart() -> tuple[str, ...]:
 
 def _sooner(num_chips: int | None, story: Story) -> Fixed:
     """What ends a run in time."""
-    high_s = story.elapsed_s.high
+    done_s = story.done_s
     work = f"The work alone takes {fmt(story.goal_s, 's', 3)}, failures make it {fmt(story.elapsed_s.mean, 's', 3)}."
-    late = f"{work} Nine of ten runs are done after {fmt(high_s, 's', 3)}"
+    late = f"{work} Nine of ten runs are done after {fmt(done_s, 's', 3)}"
     if num_chips is None:
         return Fixed(f"{late}, which is the deadline that they keep.", {})
     return Fixed(f"{late}; it takes that, or {counted(num_chips, 'chip')}.", {"chips": num_chips})

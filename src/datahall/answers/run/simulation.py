@@ -28,8 +28,8 @@ from datahall.answers.run.words import (
 )
 from datahall.cluster.used import used_by_machine
 from datahall.counted import counted
-from datahall.planner.training.laid import laid_job
-from datahall.planner.training.remedy import remedy_of
+from datahall.planner.training.laid.job import laid_job
+from datahall.planner.training.laid.remedy import remedy_of
 from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.promise import Kept, kept_promises

@@ -259,7 +259,7 @@ def _turns(best: Proposal) -> str:
 
 
 def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
-    """The same service simulated, its techniques, and our error."""
+    """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
     replica = best.replica
     degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
     there: dict[str, Plain | None] = {
@@ -272,6 +272,9 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
         share = _rounded(best.replica_rate_per_s)
         commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
+    if scenario.given("on"):
+        site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
+        commands.append(follow(scenario, "show blast-radius", site))
     return (*commands, our_error(scenario, "inference"))
 
 

@@ -7,6 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
+from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
@@ -29,6 +30,7 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.power.sections.run import RunPower
 from datahall.reliability.sections.goodput import Goodput
+from datahall.reliability.simulation.story import nothing_comes
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -39,6 +41,8 @@ from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
 from datahall.training.used import used_by_job
 from datahall.units import fmt
+
+PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
 
 def plan_train(scenario: Scenario) -> Answer:
@@ -52,8 +56,9 @@ def plan_train(scenario: Scenario) -> Answer:
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
             "like": plan.part(Goodput).run.process.preset.name,
         },
+        verdict="yes" if plan.ends else "no",
         headline=_headline(scenario, plan),
-        binding=_binding(plan),
+        binding=_binding(plan) if plan.ends else _never_ends(plan),
         results=_results(plan),
         tables=(
             *((sizes_table(plan),) if plan.deadline_s is not None else ()),
@@ -70,6 +75,8 @@ def plan_train(scenario: Scenario) -> Answer:
         notes=(
             *_notes(plan),
             *slice_notes(plan.cluster),
+            *tier_notes(plan.part(Goodput).run),
+            *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
             *idle_site(scenario, plan),
             *torus_failure_notes(
@@ -92,16 +99,17 @@ def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
     tokens = "1 token" if plan.num_tokens == 1 else fmt(plan.num_tokens, "tokens")
     what = f"{tokens} through {model.title or model.name}"
     took = (
-        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.mfu_fraction, 'fraction')} MFU, "
+        f"{fmt(plan.duration_s, 's', 3)} at {fmt(plan.execution.mfu_fraction, 'fraction')} MFU, "
         f"{with_interruptions(plan.part(Goodput))}, "
         f"{fmt(plan.chosen.headroom_bytes, 'bytes', 3)} of {fmt(plan.search.memory.limit_bytes, 'bytes', 3)} free"
     )
     if plan.deadline_s is None:
         return f"{what} on {_chips(plan)}: {plan.layout.words}; {batch}; {took}.{_yours(plan)}"
-    spare = fmt(plan.spare_s, "s", 3)
+    assert plan.done_s is not None
+    done, spare = fmt(plan.done_s, "s", 3), fmt(plan.spare_s, "s", 3)
     return (
         f"{what} in {fmt(plan.deadline_s, 's', 3)} takes {_chips(plan)}, "
-        f"{plan.layout.words}, {batch}: {took}, {spare} to spare."
+        f"{plan.layout.words}, {batch}: {took}; nine of ten runs are done after {done}, {spare} to spare."
     )
 
 
@@ -127,7 +135,7 @@ def _batch(scenario: Scenario, plan: TrainingPlan) -> str:
         if of_file
         else "the usual"
     )
-    return f"global batch {size:,}, {why} ({fmt(plan.batch_tokens, 'tokens')})"
+    return f"global batch {size:,}, {why} ({fmt(plan.job.batch_tokens, 'tokens')})"
 
 
 def _chips(plan: TrainingPlan) -> str:
@@ -159,16 +167,22 @@ def _why_idle(plan: TrainingPlan) -> str:
 
 
 def _binding(plan: TrainingPlan) -> str:
-    assert plan.chosen.execution is not None
-    assert plan.chosen.difference_fraction is not None
-    first, *rest = largest_parts(plan.chosen.execution)
-    checked = beside_simulation(plan.chosen.execution, plan.chosen.difference_fraction)
+    first, *rest = largest_parts(plan.execution)
+    checked = beside_simulation(plan.execution, plan.chosen.difference_fraction)
     second = f", {rest[0].label} {fmt(rest[0].share_fraction, 'fraction')}" if rest else ""
     return (
         f"{first.label.capitalize()}: {fmt(first.share_fraction, 'fraction')} of the step of "
         f"{fmt(plan.step_s, 's')}{second}. The closed form, which ranked all layouts, says "
         f"{fmt(plan.closed_step_s, 's')}, {checked}.{_narrow(plan)}"
     )
+
+
+def _never_ends(plan: TrainingPlan) -> str:
+    """Why the run never ends, and what would end it."""
+    goodput = plan.part(Goodput)
+    why, wanted = nothing_comes(goodput.run, goodput.expected)
+    way = f"nine of ten runs end with {plan.mended.words}" if plan.mended else f"it needs {wanted}"
+    return f"{why[0].upper()}{why[1:]}: {way}."
 
 
 def _narrow(plan: TrainingPlan) -> str:
@@ -201,8 +215,8 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         "duration_low_s": low_s,
         "duration_high_s": high_s,
         "num_steps": plan.num_steps,
-        "tokens_per_s": plan.tokens_per_s,
-        "mfu_fraction": plan.mfu_fraction,
+        "tokens_per_s": plan.execution.tokens_per_s,
+        "mfu_fraction": plan.execution.mfu_fraction,
         "memory_bytes": plan.chosen.memory_bytes,
         "headroom_bytes": plan.chosen.headroom_bytes,
         **(
@@ -211,6 +225,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
             else {}
         ),
         **section_results(plan),
+        **({"done_s": plan.done_s} if plan.done_s is not None and plan.ends else {}),
         **_present_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
@@ -319,15 +334,31 @@ def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | N
     }
 
 
+def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
+    """The same plan with what ends its run, where it never does."""
+    if plan.mended is None:
+        return ()
+    name, text = plan.mended
+    whole: dict[str, Plain | None] = dict.fromkeys(PARTS_OF_RESTART) if name == "restart" else {}
+    return (follow(scenario, changes={**whole, name: text}),)
+
+
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The memory and the step of the chosen layout; the run on twice the chips, where that was seen to work."""
+    """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
     of_file = _said_by_file(scenario, plan)
     laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered, **of_file}
+    tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
     commands = [
+        *_mended(scenario, plan),
         follow(scenario, "show memory", laid_out, tables=failed),
         follow(scenario, "simulate train", laid_out, tables=failed),
-        follow(scenario, "simulate run", {**laid_out, "deadline": None}, tables=failed),
+    ]
+    if not plan.ends:
+        return tuple(commands)
+    commands += [
+        follow(scenario, "simulate run", laid_out, tables=failed),
+        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]
     if plan.section(RunPower) is not None:
         said = {**laid_out, "global_batch": plan.job.global_batch}

@@ -41,6 +41,17 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.execution is None else self.closed_step_s / self.execution.step_s - 1.0
 
 
+class Chosen(Candidate, frozen=True, kw_only=True):
+    """The one that is chosen: it was simulated."""
+
+    execution: Execution
+
+    @property
+    def difference_fraction(self) -> float:
+        """How far the closed form is from what was simulated."""
+        return self.closed_step_s / self.execution.step_s - 1.0
+
+
 def closed_form(found: Search, place: int, execution: Execution | None = None) -> Candidate:
     """The candidate at a place of a ranking, with its simulation if there is one."""
     row = int(found.order[place])
@@ -54,6 +65,11 @@ def closed_form(found: Search, place: int, execution: Execution | None = None) -
         closed_parts_s=found.parts(place),
         execution=execution,
     )
+
+
+def chosen_at(found: Search, place: int, execution: Execution) -> Chosen:
+    """The candidate at a place of a ranking, which was simulated and is chosen."""
+    return Chosen(**msgspec.structs.asdict(closed_form(found, place, execution)))
 
 
 def simplest(found: Search, steps_s: Mapping[int, float], within_s: float = inf) -> int:

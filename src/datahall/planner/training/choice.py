@@ -19,6 +19,7 @@ from datahall.planner.plan import Objective
 from datahall.planner.training.candidate import (
     NUM_SIMULATED,
     Candidate,
+    chosen_at,
     closed_form,
     front_of,
     leaves_domain,
@@ -154,7 +155,7 @@ def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) ->
     others += [place for place in found.best(NUM_SHOWN) if place not in runs]
     return TrainingPlan(
         objective=STEP_TIME,
-        chosen=closed_form(found, first, runs[first]),
+        chosen=chosen_at(found, first, runs[first]),
         alternatives=tuple(
             Lost(
                 closed_form(found, place, runs.get(place)),

@@ -1,16 +1,28 @@
-"""The time of a training run as a figure that can be opened: steps × step."""
+"""The time of a training run as a figure that can be opened: steps × step, over the share of the time that moves it."""
 
 from __future__ import annotations
 
+from math import inf
+
 from datahall.breakdown import Breakdown, ceiling, given, product, quotient
 from datahall.planner.training.plan import TrainingPlan
+from datahall.reliability.figure import closed_figure
+from datahall.reliability.sections.goodput import Goodput
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import step_figure
 
 
 def run_figure(plan: TrainingPlan) -> Breakdown:
+    """How long the run is expected to take, interrupted as it is; of one that never ends, its steps alone."""
+    goodput, steps = plan.part(Goodput), _steps_figure(plan)
+    if goodput.elapsed_s == inf:
+        return steps
+    kept = closed_figure(goodput.run, goodput.expected)
+    return quotient("time of the run, with interruptions", steps, kept, "s")
+
+
+def _steps_figure(plan: TrainingPlan) -> Breakdown:
     """How long all steps take, with the band of a step."""
-    assert plan.chosen.execution is not None
     job = plan.job
     degrees = Degrees(plan.layout, planned=True)
     once = product(
@@ -22,4 +34,4 @@ def run_figure(plan: TrainingPlan) -> Breakdown:
         "steps",
         quotient("steps, exactly", given("tokens", plan.num_tokens, "tokens", field="tokens"), once, "count"),
     )
-    return product("time of the run", [steps, step_figure(plan.chosen.execution, degrees)], "s")
+    return product("time of the steps", [steps, step_figure(plan.execution, degrees)], "s")

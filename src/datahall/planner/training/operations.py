@@ -1,4 +1,4 @@
-"""What a training plan comes to over weeks: what failures leave of it, what it draws, and what it reads.
+"""What a training plan comes to over weeks: what failures leave of it, when it is done, what it draws and reads.
 
 All are of the layout that was chosen, and of what the scenario says of failures, checkpoints and the site, or the
 usual where it says nothing; `simulate run` and `show power` answer the same of the same layout, with more of it.
@@ -6,44 +6,59 @@ usual where it says nothing; `simulate run` and `show power` answer the same of 
 
 from __future__ import annotations
 
+from math import inf
+
 from datahall.datapath.sections.text import text_need
+from datahall.errors import InfeasibleError, ScenarioError
+from datahall.planner.training.laid.site import assessed
 from datahall.planner.training.plan import TrainingPlan
-from datahall.planner.training.site import assessed
 from datahall.power.sections.run import RunPower
 from datahall.power.sections.unknown import power_or_why
 from datahall.reliability.job import job_on
-from datahall.reliability.run import run_of
-from datahall.reliability.sections.goodput import goodput_of
+from datahall.reliability.run import length_of, run_of
+from datahall.reliability.sections.goodput import Goodput, goodput_of
+from datahall.reliability.simulation.story import story_of
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.failures import FailureRates
+from datahall.scenario.sections.operations.run import RunLength
 from datahall.training.layout.asked import said_precision
-from datahall.training.pipeline.table import usual_order
-from datahall.training.setup import Setup
 
 
 def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with its failures, spares and checkpoints."""
-    setup = Setup(
-        job=plan.job,
-        precision=said_precision(scenario),
-        cluster=plan.cluster,
-        layout=plan.layout,
-        framework=plan.search.framework,
-        schedule=usual_order(plan.layout.vpp),
-    )
+    setup = plan.setup(said_precision(scenario))
     run = run_of(scenario, job_on(setup, scenario.catalog, step_s=plan.step_s, searched=True))
     return plan.with_section(goodput_of(scenario, run, plan.duration_s))
+
+
+def done_by(plan: TrainingPlan, scenario: Scenario) -> float:
+    """When nine of ten runs of a plan are done [s], as `simulate run` has it; inf where fewer ever are."""
+    run = plan.part(Goodput).run
+    until_s, goal_s = length_of(scenario, run)
+    try:
+        story = story_of(
+            run,
+            until_s=until_s,
+            goal_s=goal_s,
+            num_runs=scenario.one(RunLength).runs,
+            seed=scenario.root.seed,
+            enough_fraction=scenario.one(FailureRates).enough_fraction,
+        )
+    except (InfeasibleError, ScenarioError):
+        return inf
+    return story.done_s
 
 
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with what it reads, and what its site draws where that is known.
 
-    Chips that have failed draw nothing, idle ones what idle chips do.
+    The site is of the chips of the run; those that stay idle draw more beside it, those that have failed nothing.
     """
-    plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.tokens_per_s))
-    execution = plan.chosen.execution
-    assert execution is not None
-    site = assessed(scenario, execution, plan.num_working)
+    plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.execution.tokens_per_s))
+    site, whole = (assessed(scenario, plan.execution, num) for num in (plan.num_chips, plan.num_working))
     power = power_or_why(
-        plan.cluster.chip, lambda: site.machines, lambda _: RunPower(site=site, num_tokens=plan.num_tokens)
+        plan.cluster.chip,
+        lambda: site.machines,
+        lambda _: RunPower(site=site, num_tokens=plan.num_tokens, with_idle=whole if plan.num_idle else None),
     )
     return plan.with_section(power)

@@ -5,12 +5,13 @@ duration = ⌈tokens / (global batch · sequence)⌉ · step
 
 from __future__ import annotations
 
-from math import ceil
+from math import inf
 from typing import NamedTuple
 
 from datahall.cluster.cluster import Cluster
+from datahall.errors import option
 from datahall.planner.plan import Alternative, Plan
-from datahall.planner.training.candidate import Candidate
+from datahall.planner.training.candidate import Candidate, Chosen
 from datahall.planner.training.trade import OnChips, chip_hours
 from datahall.reliability.sections.goodput import Goodput
 from datahall.training.layout.layout import Layout
@@ -18,8 +19,12 @@ from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
 from datahall.training.pipeline.execution import Execution
 from datahall.training.pipeline.step_memory import StepMemory
+from datahall.training.pipeline.table import usual_order
+from datahall.training.setup import Setup
 from datahall.training.step.step import Job, step_band
-from datahall.workload.flops import mfu_fraction, training_flop_per_token
+
+MANY = 100  # interruptions of a run, of which chance makes little more or fewer
+FAR = 1.25  # times a limit: with so many, nine of ten runs are not so much faster than is expected
 
 
 class Lost(Alternative[Candidate], frozen=True, kw_only=True):
@@ -34,6 +39,17 @@ class Tried(NamedTuple):
 
     num_chips: int
     num_taken: int
+
+
+class Mended(NamedTuple):
+    """A change of one input with which nine of ten runs are done."""
+
+    name: str  # of the input
+    text: str  # as it is typed
+
+    @property
+    def words(self) -> str:
+        return option(self.name, self.text)
 
 
 class Present(NamedTuple):
@@ -59,13 +75,16 @@ class Present(NamedTuple):
 class Weighed(NamedTuple):
     """The best on a number of chips that was tried for a deadline, and when its run is done."""
 
-    candidate: Candidate
-    elapsed_s: float
+    candidate: Chosen
+    elapsed_s: float  # expected
+    done_s: float | None  # by when nine of ten runs are; None: surely too late
+    in_time: bool
 
 
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     """The chosen layout of a run on a cluster, the ranking behind it, and what it hangs on."""
 
+    chosen: Chosen
     alternatives: tuple[Lost, ...] = ()
     search: Search
     num_tokens: float
@@ -81,6 +100,10 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     hurried: bool = False  # a simpler layout, as fast as can be told, would be late
     fastest_s: float  # the step of the fastest layout, where one that is as fast as can be told was chosen
     deadline_s: float | None = None
+    done_s: float | None = (
+        None  # by when nine of ten runs are done, simulated; None where nothing hangs on it
+    )
+    mended: Mended | None = None  # what ends a run that never does, where something was found
     weighed: tuple[Weighed, ...] = ()  # for a deadline: the best on each number of chips, fewest first
     tried: tuple[Tried, ...] = ()  # for a deadline: numbers of chips, fewest first
     in_servers: bool = False  # whether each of those is whole servers of several chips
@@ -109,11 +132,6 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     @property
     def num_chips(self) -> int:
         return self.chosen.num_chips
-
-    @property
-    def batch_tokens(self) -> int:
-        """Of a step."""
-        return self.job.global_batch * self.job.seq
 
     @property
     def slower_fraction(self) -> float:
@@ -146,7 +164,7 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     @property
     def num_steps(self) -> int:
-        return num_steps(self.job, self.num_tokens)
+        return self.job.num_steps(self.num_tokens)
 
     @property
     def duration_s(self) -> float:
@@ -155,9 +173,23 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     @property
     def elapsed_s(self) -> float:
-        """The same with failures, restarts and checkpoints, where that was looked at."""
-        goodput = self.section(Goodput)
-        return self.duration_s if goodput is None else goodput.elapsed_s
+        """The same with failures, restarts and checkpoints, as is expected."""
+        return self.part(Goodput).elapsed_s
+
+    def surely_late(self, limit_s: float) -> bool:
+        """Whether the steps alone take longer, or so many interruptions make it take far longer than chance alters."""
+        often = self.part(Goodput).num_interruptions >= MANY
+        return self.duration_s > limit_s or (often and self.elapsed_s > FAR * limit_s)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether nine of ten runs are done by the deadline."""
+        return self.deadline_s is not None and self.done_s is not None and self.done_s <= self.deadline_s
+
+    @property
+    def ends(self) -> bool:
+        """Whether nine of ten runs are done at all, however long they take."""
+        return self.done_s is None or self.done_s < inf
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -172,9 +204,10 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
 
     @property
     def spare_s(self) -> float:
-        """Time between the end of the run and its deadline."""
+        """Time between the end of nine of ten runs and the deadline."""
         assert self.deadline_s is not None
-        return self.deadline_s - self.elapsed_s
+        assert self.done_s is not None
+        return self.deadline_s - self.done_s
 
     @property
     def band_s(self) -> tuple[float, float]:
@@ -203,22 +236,17 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         return step_band(self.job, self.cluster, self.search.framework)
 
     @property
-    def tokens_per_s(self) -> float:
-        return self.job.global_batch * self.job.seq / self.step_s
+    def execution(self) -> Execution:
+        """A step of the chosen layout, simulated."""
+        return self.chosen.execution
 
-    @property
-    def mfu_fraction(self) -> float:
-        return self.mfu_of(self.chosen)
-
-    def mfu_of(self, candidate: Candidate) -> float:
-        """Model FLOPs utilisation of a candidate, causal attention, dense peak of the compute format."""
-        job = self.job
-        peak = self.cluster.chip.peak(job.precision.compute)
-        per_token = float(training_flop_per_token(job.model, job.seq))
-        rate = job.global_batch * job.seq / candidate.step_s
-        return float(mfu_fraction(rate, per_token, candidate.num_chips, peak))
-
-
-def num_steps(job: Job, num_tokens: float) -> int:
-    """Steps of a run: whole global batches until the tokens are used up."""
-    return max(1, ceil(num_tokens / (job.global_batch * job.seq) - 1e-9))
+    def setup(self, precision: str) -> Setup:
+        """The chosen layout on its chips, of a job whose precision is called that."""
+        return Setup(
+            job=self.job,
+            precision=precision,
+            cluster=self.cluster,
+            layout=self.layout,
+            framework=self.search.framework,
+            schedule=usual_order(self.layout.vpp),
+        )

@@ -13,10 +13,14 @@ from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import loss_beside, plan_on_chips
+from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
-from datahall.planner.training.operations import with_goodput, with_site
+from datahall.planner.training.late import mended
+from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import Present, TrainingPlan
+from datahall.reliability.sections.goodput import Goodput
+from datahall.reliability.simulation.story import HOPELESS
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
@@ -28,23 +32,33 @@ from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.step_memory import step_memory
 from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
 
+LITTLE = 2.0 / HOPELESS  # of the time: with more of it nine of ten runs end before they are given up
+
 
 def plan_training(scenario: Scenario) -> TrainingPlan:
     """The plan that a scenario asks for; where nobody said how many chips, those of the plan have what has failed."""
     plan = search_of(scenario)()
     if chips_of(scenario) is None:
         machine_of(scenario, strict=True)(plan.chosen.num_chips)
-    return with_site(with_goodput(plan, scenario), scenario)
+    return with_site(plan, scenario)
+
+
+def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
+    """A plan on so many chips with its failures; where they leave little, whether it ends, and what would end it."""
+    plan = with_goodput(plan, scenario)
+    if plan.part(Goodput).ettr >= LITTLE:
+        return plan
+    hopeless = plan.surely_late(HOPELESS * plan.duration_s)
+    plan = msgspec.structs.replace(plan, done_s=inf if hopeless else done_by(plan, scenario))
+    return plan if plan.ends else msgspec.structs.replace(plan, mended=mended(plan, inf, scenario))
 
 
 def _present(plan: TrainingPlan, has: LaidOut, cluster: Cluster) -> Present:
     """The layout that somebody has, simulated beside the chosen one."""
-    best = plan.chosen.execution
-    assert best is not None
     assert has.file is not None
     run = simulate_step(plan.job, cluster, has.layout, plan.search.framework, order=has.schedule)
     memory = step_memory(run, plan.search.books)
-    loss = loss_beside(run, best)
+    loss = loss_beside(run, plan.execution)
     if not memory.fits:
         loss = Loss(has.layout, False, -memory.headroom_bytes, inf, "", 0.0)
     states_batch = bool(has.file.global_batch or has.file.accumulation)
@@ -75,7 +89,10 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
 
         def planned() -> TrainingPlan:
             plan = msgspec.structs.replace(
-                on_them(), num_asked=num_chips, num_out=gone.num_out, num_stranded=stranded
+                _operated(on_them(), scenario),
+                num_asked=num_chips,
+                num_out=gone.num_out,
+                num_stranded=stranded,
             )
             if has is None:
                 return plan
@@ -84,14 +101,15 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         return planned
     assert asked.deadline_s is not None
     of_any_size(machine)
-    return partial(
-        plan_by_deadline,
-        job,
-        machine,
-        asked.deadline_s,
-        asked.num_tokens,
-        framework,
+    dated = Question(
+        job=job,
+        machine=machine,
+        num_tokens=asked.num_tokens,
+        framework=framework,
         options=options,
-        most_chips=own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS,
         operated=partial(with_goodput, scenario=scenario),
+        done_by=partial(done_by, scenario=scenario),
+        mended=partial(mended, scenario=scenario),
     )
+    most_chips = own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS
+    return partial(plan_by_deadline, dated, asked.deadline_s, most_chips)

@@ -33,10 +33,10 @@ def swing_figure(site: Assessment) -> Breakdown:
 
 def _levels(site: Assessment) -> tuple[Breakdown, ...]:
     return (
-        derived("chips at work", site.run.layout.num_chips, "count"),
+        derived("chips at work", site.execution.layout.num_chips, "count"),
         derived(f"a chip in {site.busiest}", site.levels_w[site.busiest], "w", "the most of its phases"),
         derived(f"a chip in “{site.idlest}”", site.levels_w[site.idlest], "w", "the least of its phases"),
-        derived("a step", site.run.step_s, "s"),
+        derived("a step", site.execution.step_s, "s"),
         given("time constant", site.asked.time_constant_s, "s", field="time_constant"),
     )
 
@@ -56,13 +56,13 @@ def token_figure(site: Assessment) -> Breakdown:
 
 def run_figure(site: Assessment, num_tokens: float) -> Breakdown:
     """Energy of the steps in which so many tokens are trained on."""
-    tokens = given("tokens", num_tokens, "tokens", field="tokens")
-    steps = quotient("time of the steps", tokens, _rate(site), "s")
+    num = derived("steps", site.execution.job.num_steps(num_tokens), "count", "whole ones, for all tokens")
+    steps = product("time of the steps", (num, derived("a step", site.execution.step_s, "s")), "s")
     return product("energy of the steps", (again(drawn_figure(site)), steps), "j")
 
 
 def _rate(site: Assessment) -> Breakdown:
-    return derived("tokens per second", site.run.tokens_per_s, "tokens_per_s", "of the simulated step")
+    return derived("tokens per second", site.execution.tokens_per_s, "tokens_per_s", "of the simulated step")
 
 
 def carbon_figure(energy: Breakdown, grid: Grid) -> Breakdown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,11 +19,29 @@ from datahall.power.sections.figure import (
 )
 
 
+class Idle(NamedTuple):
+    """What chips that do nothing add to a site."""
+
+    num: int
+    provisioned_w: float
+    site_w: float
+
+
 class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A site that trains on so many tokens."""
 
-    site: Assessment
+    site: Assessment  # of its chips
     num_tokens: float
+    with_idle: Assessment | None = None  # the same with chips that stay idle beside them
+
+    @property
+    def idle(self) -> Idle | None:
+        """What the chips that stay idle add."""
+        site, whole = self.site, self.with_idle
+        if whole is None:
+            return None
+        plates_w = whole.provisioned.value - site.provisioned.value
+        return Idle(whole.num_chips - site.num_chips, plates_w, whole.site_w - site.site_w)
 
     @cached_property
     def drawn(self) -> Breakdown:

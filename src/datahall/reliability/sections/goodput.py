@@ -12,7 +12,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
-from datahall.reliability.closed_form import expected
+from datahall.reliability.closed_form import Expected, expected
 from datahall.reliability.process import FailureProcess
 from datahall.reliability.run import Run
 from datahall.reliability.sections.figures import goodput_figures
@@ -35,9 +35,14 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.run.process
 
     @cached_property
+    def expected(self) -> Expected:
+        """What each thing leaves of the time, in closed form."""
+        return expected(self.run)
+
+    @property
     def ettr(self) -> float:
         """Share of the time that moves the run forward."""
-        return expected(self.run).ettr
+        return self.expected.ettr
 
     @property
     def elapsed_s(self) -> float:

@@ -29,7 +29,6 @@ from datahall.training.step.parts import PARTS
 from datahall.training.step.passes import WAYS
 from datahall.training.step.stage_work import StageWork, stage_work
 from datahall.training.step.step import Job, StepTimes, round_trip_time, step_band, step_times
-from datahall.workload.flops import mfu_fraction, training_flop_per_token
 
 Floats = NDArray[np.float64]
 NUM_STEPS = 8  # drawn where chips jitter
@@ -132,7 +131,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def tokens_per_s(self) -> float:
-        return self.job.global_batch * self.job.seq / self.step_s
+        return self.job.batch_tokens / self.step_s
 
     @property
     def chip_tokens_per_s(self) -> float:
@@ -175,9 +174,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def mfu_fraction(self) -> float:
         """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
-        flop = training_flop_per_token(self.job.model, float(self.job.seq))
-        peak_flop_per_s = self.cluster.chip.peak(self.job.precision.compute)
-        return float(mfu_fraction(self.tokens_per_s, flop, self.cluster.num_chips, peak_flop_per_s))
+        return self.job.mfu_fraction(self.cluster, self.step_s)
 
     @property
     def heaviest(self) -> int:

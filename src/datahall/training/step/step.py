@@ -14,6 +14,7 @@ Reference: Narayanan et al. (2021), Efficient large-scale language model trainin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import NamedTuple
 
 import msgspec
@@ -54,6 +55,7 @@ from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, ADAPTER_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import held_by, stage_depths
+from datahall.workload.flops import mfu_fraction, training_flop_per_token
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator
 from datahall.workload.parameters import count_parameters
@@ -88,6 +90,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def value_width(self) -> str:
         """The same in words."""
         return f"{8 * self.value_bytes:g} bits"
+
+    @property
+    def batch_tokens(self) -> int:
+        """Of a step."""
+        return self.global_batch * self.seq
+
+    def num_steps(self, num_tokens: float) -> int:
+        """Steps of a run: whole global batches until the tokens are used up."""
+        return max(1, ceil(num_tokens / self.batch_tokens - 1e-9))
+
+    def mfu_fraction(self, cluster: Cluster, step_s: float) -> float:
+        """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
+        per_token = float(training_flop_per_token(self.model, float(self.seq)))
+        peak_flop_per_s = cluster.chip.peak(self.precision.compute)
+        return float(mfu_fraction(self.batch_tokens / step_s, per_token, cluster.num_chips, peak_flop_per_s))
 
     def books(self, framework: Framework) -> Bookkeeping:
         """How a framework keeps this job in memory."""

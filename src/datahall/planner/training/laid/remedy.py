@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from datahall.planner.training.laid import chips_in_time
+from datahall.planner.training.laid.sooner import chips_in_time
 from datahall.reliability.promise import Kept
 from datahall.reliability.reach import Reach, ways_to_keep
 from datahall.reliability.simulation.story import Story

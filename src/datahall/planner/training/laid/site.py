@@ -6,7 +6,8 @@ from functools import partial
 
 import msgspec
 
-from datahall.planner.training.laid import Step, laid_step, laid_within
+from datahall.planner.training.laid.smaller import laid_within
+from datahall.planner.training.laid.step import Step, laid_step
 from datahall.power.account import Energy, energy_of
 from datahall.power.assessment import Assessment
 from datahall.power.limits import Broken, broken_limits
@@ -35,7 +36,7 @@ class JobSite(msgspec.Struct, frozen=True, kw_only=True):
 def job_site(scenario: Scenario) -> JobSite:
     """The site of the layout that is asked for, or of the fastest."""
     step = laid_step(scenario)
-    power = assessed(scenario, step.run, step.num_chips)
+    power = assessed(scenario, step.execution, step.num_chips)
     return JobSite(
         step=step,
         power=power,
@@ -47,10 +48,12 @@ def job_site(scenario: Scenario) -> JobSite:
 
 def assessed(scenario: Scenario, execution: Execution, num_chips: int) -> Assessment:
     """A step on a site of so many chips, at work or not."""
-    return Assessment(run=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=num_chips)
+    return Assessment(
+        execution=execution, asked=scenario.one(Site), catalog=scenario.catalog, num_chips=num_chips
+    )
 
 
 def _smaller(scenario: Scenario, step: Step, most: int) -> Assessment | None:
     """The same site with at most so many chips."""
     laid = laid_within(scenario, step, most)
-    return None if laid is None else assessed(scenario, laid.run, laid.num_chips)
+    return None if laid is None else assessed(scenario, laid.execution, laid.num_chips)
