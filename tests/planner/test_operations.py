@@ -19,6 +19,9 @@ from datahall.cli.main import run as command
 from datahall.cluster.host import Host
 from datahall.datapath.sections.weights import weights_need
 from datahall.planner.serving.question import plan_serving
+from datahall.planner.training.plan import TrainingPlan
+from datahall.planner.training.question import plan_training
+from datahall.power.sections.run import RunPower
 from datahall.power.sections.service import ServicePower
 from datahall.power.site import lone_machines
 from datahall.reliability.process import Cause, FailureProcess
@@ -213,13 +216,18 @@ def test_replicas_that_stretch_over_a_network_draw_what_it_draws() -> None:
 
 
 def test_idle_chips_draw_what_idle_chips_do_and_are_said() -> None:
-    """Of 130 chips 128 work: two more, which draw less than two that work, and a server more of which six are empty."""
-    asked = {"model": "llama-3.1-8b", "tokens": "1T", "chip": "h100-sxm"}
-    some, all_work = dh.plan_train(**asked, chips=130), dh.plan_train(**asked, chips=128)
-    assert number(some, "num_idle_chips") == 2
-    more_w = number(some, "site_w") - number(all_work, "site_w")
-    assert 0.0 < more_w < 9 * number(all_work, "site_w") / 128
-    assert any("2 idle ones among them" in str(row) for one in some.tables for row in one.rows)
+    """Of 130 chips 128 work: their servers draw what two chips at rest take more, less than half of two at work."""
+
+    def planned(chips: int) -> TrainingPlan:
+        asked = {"model": "llama-3.1-8b", "tokens": "1T", "chip": "h100-sxm", "chips": chips}
+        return plan_training(read_names(form_of("plan train"), asked, CATALOG, bare=True))
+
+    some, all_work = planned(130), planned(128)
+    assert some.num_idle == 2
+    some_w, work_w = (one.part(RunPower).site.drawn.at("IT", "servers").value for one in (some, all_work))
+    assert 2 * 110.0 < some_w - work_w < 0.5 * 2 / 128 * work_w
+    answer = dh.plan_train(model="llama-3.1-8b", tokens="1T", chip="h100-sxm", chips=130)
+    assert any("2 idle ones among them" in str(row) for one in answer.tables for row in one.rows)
 
 
 def test_less_load_draws_less(served: Answer) -> None:
