@@ -1,4 +1,4 @@
-"""What chips draw that compute nothing: those left idle, those copying a checkpoint, and what building boards emitted."""
+"""What chips draw that compute nothing: idle ones, and those that copy a checkpoint; and what boards emitted."""
 
 from __future__ import annotations
 
