@@ -1,4 +1,4 @@
-"""What a plan hands on: whole users to some of its replicas, its layout's order to its goodput, no network that is idle."""
+"""What a plan hands on: whole users to some of its replicas, its layout's order to its goodput, no idle network."""
 
 from __future__ import annotations
 
