@@ -63,11 +63,17 @@ def test_a_checkpoint_has_the_bytes_that_mlperf_storage_writes(name: str, publis
 @pytest.mark.parametrize("zero", [0, 1, 3])
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "deepseek-v3"])
 def test_replicas_write_each_value_once(name: str, zero: int) -> None:
-    """What all chips write together is a little more than the whole, for the fullest stage counts for all."""
+    """What all chips write together is more than the whole by what the fullest stage has more than its layers.
+
+    Of four stages that are cut evenly the first has one table and the last another, and all count as they do: two
+    tables more than there are, of 0.525 G in Llama 3.1 8B and 0.927 G in DeepSeek-V3.  Its latent projections and
+    routers, 1.03 G, are not cut by tensor parallelism: both chips have them.
+    """
     job = Job(model=CATALOG.model(name), seq=4096, global_batch=1024)
     layout = Layout(tp=2, pp=4, ep=8 if job.model.moe else 1, dp=16, zero=zero)
     size = checkpoint_size(job, layout, BOOKS["nemo"])
-    assert 1.0 <= size.chip_bytes * layout.num_chips / size.total_bytes < 1.6
+    whole, more = {"llama-3.1-8b": (8.030, 2 * 0.525), "deepseek-v3": (671.03, 2 * 0.927 + 1.031)}[name]
+    assert size.chip_bytes * layout.num_chips / size.total_bytes == pytest.approx(1 + more / whole, rel=1e-4)
     twice = checkpoint_size(job, Layout(tp=2, pp=4, ep=layout.ep, dp=32, zero=zero), BOOKS["nemo"])
     assert twice.chip_bytes == pytest.approx(size.chip_bytes / 2)
     assert twice.total_bytes == size.total_bytes

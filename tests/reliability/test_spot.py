@@ -57,14 +57,19 @@ def test_the_traces_are_those_of_the_note() -> None:
 
 @pytest.mark.parametrize("row", TAKEN, ids=[row["trace"] for row in TAKEN])
 def test_a_run_on_a_trace_has_its_capacity_and_keeps_what_the_formula_says(row: dict[str, str]) -> None:
-    """A cycle is U up and D down; of U a restart R is lost, and half an interval.
+    """As often taken as the trace counts, whose share of time up and mean time up are all that the run knows of it.
+
+    A cycle is U up and D down; of U a restart R is lost, and half an interval.
 
     The mean work of a time up is what whole intervals of it there are after R:  e^(−R/U) · t / (e^((t+d)/U) − 1).
     """
     up_s, down_s = up_and_down(row)
     runs = on_spot(up_s, down_s, restart_s=180.0, interval_s=600.0, blocking_s=10.0)
-    waited = runs.lost_s("wait_s").sum() / runs.elapsed_s.sum()
-    assert 1.0 - waited == pytest.approx(float(row["up_percent"]) / 100.0, abs=0.03)
+    if (
+        int(row["nodes"]) == 1
+    ):  # of several, the trace counts when any or all were gone, and does not say which
+        taken = runs.num_failures.sum() / runs.elapsed_s.sum() * float(row["days"]) * DAY_S
+        assert taken == pytest.approx(int(row["times_taken"]), rel=0.1)
     cycles = runs.elapsed_s.sum() / (up_s + down_s)
     assert runs.num_failures.sum() == pytest.approx(cycles, rel=0.1), "what is gone is not taken again"
     work_s = exp(-180.0 / up_s) * 600.0 / (exp(610.0 / up_s) - 1.0)

@@ -1,7 +1,7 @@
 """Published failures predicted again: how often, by what, how long until repaired, and what of the time was kept.
 
-A row is predicted from what other sources counted.  Only what a source says of its own rate, such as its projection to
-more chips, is predicted from that, and says so.
+A row is predicted from what other sources counted.  What follows from a row's own rate or restart, such as a projection
+to more chips, is held against it as a check and not scored.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from datahall.units import DAY_S, HOUR_S
 from datahall.validation.measurement import Format, Outcome, Row, RowError, unless_fitted
 from datahall.validation.reliability.causes import predict_causes
 from datahall.validation.reliability.fleets import other_fleets, own_presets, pooled
-from datahall.validation.scorecard import Fitted, Prediction, Unsupported
+from datahall.validation.scorecard import Fitted, Prediction, Replayed, Unsupported
 from datahall.workload.parameters import count_parameters
 
 NODE_CHIPS = 8
 UNSTATED = "unstated"
 OWN, OTHERS, STATED = "its own rate", "other fleets", "what the row states"
+GIVEN = (OWN, STATED)  # what follows from the row itself is held against it, and is no prediction
 EXACT = (0.95, 1.05)  # a projection is arithmetic, rounded by who printed it
 BLOCKING_S = 1.0  # an asynchronous checkpoint, where nobody says
 # a restart, where nobody says: the median of those published (1.35 to 68 min: GKE, AWS, FT-HSDP, OLMo, Unicron), and
@@ -99,7 +100,11 @@ def _outcomes(row: Row, catalog: Catalog) -> Iterator[Outcome]:
             reason = problem.message if isinstance(problem, DatahallError) else str(problem)
             yield Unsupported(reason, row.where)
             continue
-        if guess is not None:
+        if guess is not None and guess.basis in GIVEN:
+            yield Replayed(
+                metric=guess.metric, where=row.where, measured=guess.measured, predicted=guess.predicted
+            )
+        elif guess is not None:
             yield unless_fitted(row, _prediction(row, guess))
 
 

@@ -1,0 +1,140 @@
+"""What a queue promises and keeps, whom it stops and where it puts jobs, minute by minute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.scheduling.queue_case import play, queue
+
+from datahall.scheduling.curves import bins_of, waiting
+from datahall.scheduling.machine import Machine, plain_machine
+from datahall.scheduling.metrics import metrics_of
+from datahall.scheduling.run import Outage
+
+
+def leaves(sizes: tuple[int, ...], pods: tuple[int, ...], ratio: float = 4.0) -> Machine:
+    """Leaves of so many nodes of eight chips, each in a pod; across leaves the network is so much narrower."""
+    leaf = np.repeat(np.arange(len(sizes)), sizes)
+    return Machine(
+        name="",
+        chips=np.full(leaf.size, 8),
+        leaf=leaf,
+        pod=np.array(pods)[leaf],
+        ratios=np.array([1.0, ratio, 2 * ratio]),
+    )
+
+
+@pytest.mark.parametrize("policy", ["backfill", "conservative"])
+def test_a_job_that_may_come_to_lie_across_leaves_does_not_pass_into_a_promise(policy: str) -> None:
+    """Half of its time is network: what takes 10 in one leaf may take 25 across two, and the promise is at 20.
+
+    A has nodes 0 and 3 of four until 20, for C and D, which hold 1 and 2, are gone at 1; B wants all four then.  E
+    would lie across the leaves, on nodes 1 and 2: from 1 on it would hold them to 26.
+    """
+    machine = leaves((2, 2), (0, 0))
+    jobs = queue(
+        (0, 20, 8), (0, 1, 16), (0, 20, 8), (0.5, 10, 32), (0.6, 10, 16),
+        network_fraction=(0.0, 0.0, 0.0, 0.0, 0.5),
+    )  # fmt: skip
+    run = play(jobs, policy, machine)  # type: ignore[arg-type]
+    assert run.first_s.tolist() == [0, 0, 0, 20, 30]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    jobs=st.lists(
+        st.tuples(
+            st.integers(0, 30), st.integers(1, 20), st.sampled_from([8, 16, 24, 32]),
+            st.sampled_from([0.0, 0.25, 0.5, 0.9]),
+        ),
+        min_size=3, max_size=14,
+    )
+)  # fmt: skip
+def test_nobody_behind_puts_off_what_the_first_of_the_queue_was_promised(
+    jobs: list[tuple[int, int, int, float]],
+) -> None:
+    """Limits are kept and nothing fails: under backfill the first starts when it was promised to, or before.
+
+    The promise is the first moment at which those that run leave it enough nodes, each at its longest: it is looked up
+    in what ran when the job came to the front of the queue.
+    """
+    rows = sorted(jobs)
+    made = queue(*(row[:3] for row in rows), network_fraction=[row[3] for row in rows])
+    run = play(made, "backfill", leaves((2, 2, 1), (0, 0, 1)))
+    worst = made.run_s * (1 + made.network_fraction * 7)  # across pods, at an eighth
+    for job in range(made.num):
+        if run.first_s[job] <= made.submit_s[job]:
+            continue
+        ahead = [other for other in range(job) if run.first_s[other] >= made.submit_s[job]]
+        front_s = max([made.submit_s[job], *(run.first_s[other] for other in ahead)])
+        if run.first_s[job] <= front_s:
+            continue
+        # nodes of those that run when it comes to the front, none of which is given to another later than it may
+        there = [one for one in range(made.num) if run.first_s[one] <= front_s < run.end_s[one]]
+        nodes = 5 - sum(int(made.chips[one]) // 8 for one in there)
+        due_s = front_s
+        for due, gives in sorted((run.first_s[one] + worst[one], int(made.chips[one]) // 8) for one in there):
+            if nodes >= made.chips[job] // 8:
+                break
+            nodes, due_s = nodes + gives, due
+        assert run.first_s[job] <= due_s + 1e-9
+
+
+def test_those_without_whom_it_fits_as_well_are_spared() -> None:
+    """Lowest priority first: 8 of A are chosen, then 16 of B, which alone are enough, so that A goes on."""
+    jobs = queue(
+        (0, 100, 8), (1, 100, 16), (10, 5, 16), priority=(0.0, 1.0, 9.0), preemptible=(True, True, False)
+    )
+    run = play(jobs, "priority", plain_machine(3, 8))
+    assert run.restarts.tolist() == [0, 1, 0]
+    assert (run.first_s[2], run.end_s[0]) == (10, 100)
+
+
+def test_a_job_that_fits_in_one_pod_lies_in_it_though_another_has_a_tighter_leaf() -> None:
+    """Pod 0 has leaves of 2, 2 and 2 nodes free, pod 1 one leaf of 3 and pod 2 one of 1.
+
+    Four nodes fit in pod 0 alone; the rest of any choice would fit best into the leaf of one node of pod 2.
+    """
+    machine = leaves((2, 2, 3, 1), (0, 0, 1, 2), ratio=2.0)
+    run = play(queue((0, 10, 32), network_fraction=(0.5,)), "topology", machine)
+    assert run.end_s[0] == 10, "what must cross leaves crosses no pods"
+    assert metrics_of(run).num_spread == 0
+
+
+def test_who_never_starts_waits_to_the_end_of_a_queue_that_begins_late() -> None:
+    """One node is gone for good: from hour 1 to hour 2 one job runs and the other waits all the time."""
+    outage = Outage(nodes=(1,), start_s=10)
+    jobs = queue((3600, 3600, 8), (3600, 60, 16))
+    run = play(jobs, "backfill", plain_machine(2, 8), outages=(outage,))
+    assert run.first_s.tolist() == [3600, -1]
+    edges = bins_of(3600.0, 7200.0)
+    assert waiting(run, edges) == pytest.approx(1.0)
+
+
+def test_who_does_all_jobs_ranks_before_who_makes_them_wait_less() -> None:
+    """In one a job never starts, and the other waits 90 s in the mean: done comes first."""
+    gone = play(
+        queue((0, 10, 8), (0, 10, 16)),
+        "fifo",
+        plain_machine(2, 8),
+        outages=(Outage(nodes=(1,), start_s=0.0),),
+    )
+    slow = play(queue((0, 180, 16), (0, 10, 16)), "fifo", plain_machine(2, 8))
+    few, all_done = metrics_of(gone), metrics_of(slow)
+    assert (few.num_done, few.mean_wait_s) == (1, 0.0)
+    assert (all_done.num_done, all_done.mean_wait_s) == (2, 90.0)
+    assert min((few, all_done), key=lambda one: one.rank) is all_done
+
+
+def test_the_mean_wait_and_the_fairness_of_users_by_hand() -> None:
+    """One node: a waits 0 for its 30 s, b waits 30 for its 10 and 40 for its 50."""
+    jobs = queue((0, 30, 8), (0, 10, 8), (0, 50, 8), user=(0, 1, 1), users=("a", "b"))
+    found = metrics_of(play(jobs, "fifo", plain_machine(1, 8)))
+    assert found.median_wait_s == 30
+    assert found.mean_wait_s == pytest.approx((0 + 30 + 40) / 3)
+    # a: 30/30 = 1;  b: 40/10 = 4 and 90/50 = 1.8, in the mean 2.9;  (1 + 2.9)² / (2 · (1 + 8.41))
+    assert found.slowdown_ratio == pytest.approx((1 + 4 + 1.8) / 3)
+    assert found.fairness_fraction == pytest.approx(3.9**2 / (2 * (1 + 2.9**2)))
+    assert found.p95_wait_s == pytest.approx(30 + 0.9 * 10)
