@@ -93,7 +93,7 @@ def save_on_notice(s: State, run: int, notice_s: float) -> None:
     """Where capacity is taken away with notice, write the last tier before it goes, if there is time."""
     last = s.tiers.size - 1
     how, copy, one = s.tiers[last], s.copies[last], s.runs[run]
-    if 0.0 < how["blocking_s"] + how["drain_s"] <= notice_s:
+    if notice_s > 0.0 and how["blocking_s"] + how["drain_s"] <= notice_s:
         one["blocking_s"] += how["blocking_s"]
         one["now_s"] += how["blocking_s"]
         copy["kept_s"] = copy["taken_s"] = one["work_s"]

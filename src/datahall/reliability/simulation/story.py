@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.closed_form import Expected, expected, is_short
 from datahall.reliability.run import Run
@@ -192,7 +193,7 @@ def story_of(
     run: Run, *, until_s: float, goal_s: float, num_runs: int, seed: int, enough_fraction: float
 ) -> Story:
     """Simulate a run many times; one that comes to nothing is given up, one that would take for ever refused."""
-    closed = expected(run, until_s)
+    closed = expected(run, until_s, goal_s)
     if closed.ettr < HARDLY:
         why, hint = nothing_comes(run, closed)
         raise InfeasibleError(f"the run comes to nothing: {why}", hint=hint)
@@ -250,6 +251,12 @@ def nothing_comes(run: Run, closed: Expected) -> tuple[str, str]:
             return (
                 f"corruption is found after {fmt(recovery.silent_s, 's', 3)}, with an interruption every {every}",
                 "a way to notice it sooner",
+            )
+        case "repairs":
+            return (
+                f"more than {counted(recovery.num_spares, 'spare')} are in repair nearly always, with an interruption "
+                f"every {every}",
+                "more spares, or rarer interruptions",
             )
         case "capacity":
             return (
