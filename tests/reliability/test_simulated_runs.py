@@ -399,3 +399,17 @@ def test_a_failure_in_a_restart_begins_it_anew() -> None:
     runs = played(failing(600.0), [every(30.0, tier(blocking_s=0.01))], restart(600.0), days=20.0)
     assert runs.ettr.mean() == pytest.approx(renewal_ettr(30.0, 0.01, 600.0, 600.0), abs=0.01)
     assert renewal_ettr(1e-6, 0.0, 600.0, 600.0) == pytest.approx(exp(-1))
+
+
+def test_a_copy_that_is_written_out_just_when_the_next_begins_is_there() -> None:
+    """Intervals as long as the drain: a copy is whole when the next one is taken, however times are rounded.
+
+    Of a work of M t/(t + d) between failures t e^(−D/M) / (e^((t + d)/M) − 1) is kept.
+    """
+    mttf_s, drain_s, stop_s = 40_000.0, 2840.9737236, 5.005904151111111
+    plan = [every(drain_s, tier(blocking_s=stop_s, drain_s=drain_s))]
+    runs = played(failing(mttf_s), plan, restart(1.0), days=60.0, num_runs=1000)
+    lost_s = runs.lost_s("lost_s").sum() / runs.num_failures.sum()
+    cycle_s = drain_s + stop_s
+    kept_s = drain_s * exp(-drain_s / mttf_s) / (exp(cycle_s / mttf_s) - 1.0)
+    assert lost_s == pytest.approx(mttf_s * drain_s / cycle_s - kept_s, rel=0.015)

@@ -4,16 +4,16 @@
 
 A plan of checkpoints keeps what `checkpoint/plan.py` says; a step takes 1/v as long for those who are slow and for
 looking for corruption; planned stops take P of every T_P, and each writes a copy; silent corruption, the share q_s of
-failures, is found D later and costs as much more; w of the time there are nodes enough (`pool.py`), which leave and come
-back whatever the job does, while failures come as often in that time as if there always were.  Where replicas go on
-without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the others
-restart the run, and any begins a restart anew.
+failures, is found D later and costs as much more; w of the time there are nodes enough (`pool.py`), which leave and
+come back whatever the job does, while failures come as often in that time as if there always were.  Where replicas go
+on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
+others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have spares enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, exp, expm1, inf, prod
+from math import ceil, exp, expm1, inf, prod, sqrt
 
 import msgspec
 
@@ -21,11 +21,13 @@ from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
 from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
 from datahall.reliability.pool import ALWAYS, Enough, enough_nodes
-from datahall.reliability.run import ROUNDS, Run, stopping
-from datahall.reliability.simulation.recovery import Recovery
-from datahall.reliability.simulation.simulate import PREEMPTED, SILENT
+from datahall.reliability.run import Run, stopping
+from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
+from datahall.reliability.simulation.simulate import PREEMPTED, SILENT, interrupted
 
-TINY = 1e-9
+TINY = 1e-9  # of an interval
+CLOSE = 0.01  # of the length of a run
+HOPELESS_RUN = 20.0
 FEW = 20.0  # intervals of a run: with fewer, what is done since the last copy when it ends is seen
 
 
@@ -73,13 +75,15 @@ def expected(run: Run, until_s: float = inf, goal_s: float = inf) -> Expected:
 
 def _enough(run: Run, until_s: float, goal_s: float, plan: CheckpointPlan, others: float) -> Enough:
     """The time that there are nodes enough, of a run that is as long as its work takes where it has no other end."""
-    nodes = run.process.num_nodes
-    if until_s < inf or goal_s == inf:
-        return enough_nodes(run.causes, nodes, run.recovery, until_s)
-    enough = ALWAYS
-    for _ in range(ROUNDS):
+    process, recovery = interrupted(run.process, run.recovery), run.recovery
+    if until_s < inf or goal_s == inf or recovery.num_spares == ANY_SPARES:
+        return enough_nodes(process, recovery, until_s)
+    low_s, high_s, enough = goal_s, HOPELESS * goal_s, ALWAYS
+    while high_s > low_s * (1.0 + CLOSE):
+        span_s = sqrt(low_s * high_s)
+        enough = enough_nodes(process, recovery, span_s)
         kept = others * restarted(run, plan, enough) * enough.repaired_fraction * enough.there_fraction
-        enough = enough_nodes(run.causes, nodes, run.recovery, goal_s / max(kept, 1.0 / HOPELESS))
+        low_s, high_s = (low_s, span_s) if kept * span_s > goal_s else (span_s, high_s)
     return enough
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datahall.compiled import inline
 from datahall.reliability.simulation.state import State
 
+HAIR = 1e-6  # of a second: time or work that is missing by rounding alone
+
 
 @inline
 def held(s: State, tier: int, now_s: float) -> float:
     """The work that the newest whole copy of a tier holds."""
     copy = s.copies[tier]
-    if now_s >= copy["ready_s"]:
+    if now_s >= copy["ready_s"] - HAIR:
         return float(copy["taken_s"])
     return float(copy["kept_s"])
 

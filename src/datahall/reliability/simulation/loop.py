@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.compiled import Kernel, inline
-from datahall.reliability.simulation.copies import fall_back, held, save_on_notice, settle, take, take_often
+from datahall.reliability.simulation.copies import HAIR, fall_back, held, save_on_notice, settle, take, take_often
 from datahall.reliability.simulation.nodes import (
     count_failure,
     draw_cause,
@@ -25,7 +25,6 @@ from datahall.reliability.simulation.returns import drop_until, push_time
 from datahall.reliability.simulation.state import FAILS, PAUSES, RESTARTS, WORKS, State
 
 NEVER = np.inf
-HAIR = 1e-6  # of a second: work that is missing by rounding alone
 
 
 @inline
