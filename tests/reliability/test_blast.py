@@ -200,7 +200,8 @@ def test_few_outages_hardly_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "attribute"), [("failure_rate", "failure_rate_per_node_day"), ("shock_rate", "shock_rate_per_day")]
+    ("name", "attribute"),
+    [("failure_rate", "failure_rate_per_node_day"), ("shock_rate", "shock_rate_per_day")],
 )
 def test_more_out_than_there_is_is_no_answer(name: str, attribute: str) -> None:
     def out(rate: float) -> float:

@@ -421,13 +421,27 @@ def test_planned_stops_write_copies_so_that_a_longer_interval_does_nothing() -> 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"interval": "5d", "planned_every": "0 s"}, "of a run that goes on"),
+        (
+            {
+                "days": None,
+                "tokens": "50B",
+                "interval": "8h",
+                "planned_every": "0 s",
+                "failure_rate": "0.03/day",
+            },
+            "of a run that goes on",
+        ),
         ({"spares": 2, "elastic": "linear", "failure_rate": "0.05/day"}, "leaves out that replicas wait"),
         ({"days": None, "tokens": "2T", "spares": 1}, "a few of them, and long ones, decide"),
         (
             {
-                "model": "llama-3.1-405b", "chips": 16_384, "storage": "1GB/s", "tier": "peer,remote",
-                "preempted_every": "500d", "notice": "3h", "capacity_back": "0s",
+                "model": "llama-3.1-405b",
+                "chips": 16_384,
+                "storage": "1GB/s",
+                "tier": "peer,remote",
+                "preempted_every": "500d",
+                "notice": "3h",
+                "capacity_back": "0s",
             },
             "off here",
         ),

@@ -2,8 +2,8 @@
 
 A chip that fails takes its node, which one operating system drives: eight chips of an HGX server, a tray of four in an
 NVL72, a machine of four in a TPU pod and with it the cube of 64 whose copper cannot be rewired.  What nodes share takes
-all of them: the switch trays and the backplane of a scale-up domain of several hosts, a rack's power shelves and coolant.  Cables and switches of the
-network take nobody who has another way, and slow those who share what is left.
+all of them: the switch trays and the backplane of a scale-up domain of several hosts, a rack's power shelves, its
+coolant.  Cables and switches of the network take nobody who has another way, and slow those who share what is left.
 """
 
 from __future__ import annotations

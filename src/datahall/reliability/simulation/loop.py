@@ -10,7 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.compiled import Kernel, inline
-from datahall.reliability.simulation.copies import HAIR, fall_back, held, save_on_notice, settle, take, take_often
+from datahall.reliability.simulation.copies import (
+    HAIR,
+    fall_back,
+    held,
+    save_on_notice,
+    settle,
+    take,
+    take_often,
+)
 from datahall.reliability.simulation.nodes import (
     count_failure,
     draw_cause,
