@@ -58,7 +58,7 @@ def test_what_joins_a_domain_of_several_hosts_takes_all_of_it() -> None:
 
 
 def test_a_domain_that_cables_join_says_that_nobody_counted_them() -> None:
-    assert assessed("fat-tree", 4096, chip="trainium2").leaves_out_domain_links
+    assert assessed("fat-tree", 4096, chip="trainium2", domain=64).leaves_out_domain_links
     assert not assessed("nvl72", 720).leaves_out_domain_links
     assert not assessed("hgx", 1024).leaves_out_domain_links
     assert not assessed("tpu-pod", 4096, chip="tpu-v4").leaves_out_domain_links

@@ -27,7 +27,6 @@ from datahall.reliability.simulation.simulate import PREEMPTED, SILENT, interrup
 
 TINY = 1e-9  # of an interval
 CLOSE = 0.01  # of the length of a run
-HOPELESS_RUN = 20.0
 FEW = 20.0  # intervals of a run: with fewer, what is done since the last copy when it ends is seen
 
 
