@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.closed_form import Expected, expected, is_short
 from datahall.reliability.run import Run
@@ -254,8 +253,7 @@ def nothing_comes(run: Run, closed: Expected) -> tuple[str, str]:
             )
         case "repairs":
             return (
-                f"more than {counted(recovery.num_spares, 'spare')} are in repair nearly always, with an interruption "
-                f"every {every}",
+                f"nearly always more nodes are in repair than there are spares, with an interruption every {every}",
                 "more spares, or rarer interruptions",
             )
         case "capacity":
