@@ -41,6 +41,29 @@ def test_what_a_rack_shares_takes_all_72() -> None:
     assert not set(shared) & set(found("hgx", 720)), "servers of eight share none of it"
 
 
+def test_what_joins_a_domain_of_several_hosts_takes_all_of_it() -> None:
+    """A tray of switches for eight chips, as an NVL72 has nine: the larger the domain, the more one takes."""
+    lost = []
+    for size, trays in ((1, 0), (8, 0), (16, 576), (32, 576), (72, 576)):
+        made = assessed("fat-tree", 4608, chip="b200", domain=size)
+        parts = {part.name: part for part in made.parts}
+        assert ("NVLink switch tray" in parts) == ("NVLink backplane" in parts) == bool(trays)
+        if trays:
+            assert parts["NVLink switch tray"].num == trays
+            assert parts["NVLink switch tray"].num_lost == parts["NVLink backplane"].num_lost == size
+            assert parts["NVLink backplane"].num == 4608 // size
+        lost.append(made.lost_fraction)
+    assert lost[0] == pytest.approx(lost[1])
+    assert lost[1] < lost[2] < lost[3] < lost[4]
+
+
+def test_a_domain_that_cables_join_says_that_nobody_counted_them() -> None:
+    assert assessed("fat-tree", 4096, chip="trainium2", domain=64).leaves_out_domain_links
+    assert not assessed("nvl72", 720).leaves_out_domain_links
+    assert not assessed("hgx", 1024).leaves_out_domain_links
+    assert not assessed("tpu-pod", 4096, chip="tpu-v4").leaves_out_domain_links
+
+
 def test_what_is_shared_fails_as_often_as_what_each_would_have() -> None:
     """180 trays: 3 of 419 causes are power supplies, and 2 of the 678 that FT-HSDP counted are cooling."""
     rack = found("nvl72", 720)

@@ -53,4 +53,5 @@ def test_one_spare_too_few_is_waited_for(num: int) -> None:
     waited = few.lost_s("wait_s").sum() / few.num_failures.sum()
     assert waited == pytest.approx(3600.0, rel=0.05)
     assert enough.lost_s("wait_s").sum() < 0.05 * few.lost_s("wait_s").sum()
-    assert few.runs["num_waits"].sum() == few.num_failures.sum()
+    num_more = few.num_failures.sum() - few.runs["num_waits"].sum()
+    assert 0 <= num_more < 0.02 * few.num_failures.sum(), "one that comes in the wait of another prolongs it"

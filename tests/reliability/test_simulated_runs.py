@@ -429,3 +429,17 @@ def test_a_share_of_failures_finds_a_spare_free() -> None:
     assert free_fraction(process, 1) == pytest.approx(exp(-1.0))
     assert free_fraction(process, 2) == pytest.approx(2 * exp(-1.0))
     assert free_fraction(process, ANY_SPARES) == 1.0
+
+
+def test_a_copy_that_is_written_out_just_when_the_next_begins_is_there() -> None:
+    """Intervals as long as the drain: a copy is whole when the next one is taken, however times are rounded.
+
+    Of a work of M t/(t + d) between failures t e^(−D/M) / (e^((t + d)/M) − 1) is kept.
+    """
+    mttf_s, drain_s, stop_s = 40_000.0, 2840.9737236, 5.005904151111111
+    plan = [every(drain_s, tier(blocking_s=stop_s, drain_s=drain_s))]
+    runs = played(failing(mttf_s), plan, restart(1.0), days=60.0, num_runs=1000)
+    lost_s = runs.lost_s("lost_s").sum() / runs.num_failures.sum()
+    cycle_s = drain_s + stop_s
+    kept_s = drain_s * exp(-drain_s / mttf_s) / (exp(cycle_s / mttf_s) - 1.0)
+    assert lost_s == pytest.approx(mttf_s * drain_s / cycle_s - kept_s, rel=0.015)

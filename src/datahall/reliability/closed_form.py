@@ -4,24 +4,29 @@
 
 A plan of checkpoints keeps what `checkpoint/plan.py` says; a step takes 1/v as long for those who are slow and for
 looking for corruption; planned stops take P of every T_P, and each writes a copy; silent corruption, the share q_s of
-failures, is found D later and costs as much more; waits for capacity that was taken away leave w.  Where replicas go
+failures, is found D later and costs as much more; w of the time there are nodes enough (`pool.py`), which leave and
+come back whatever the job does, while failures come as often in that time as if there always were.  Where replicas go
 on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
-others restart the run, and any begins a restart anew.  Nobody waits for a repair here: there are spares enough.
+others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have spares enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, exp, expm1, inf, prod
+from math import ceil, exp, expm1, inf, prod, sqrt
 
 import msgspec
 
 from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
+from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
+from datahall.reliability.pool import ALWAYS, Enough, enough_nodes
 from datahall.reliability.run import Run, stopping
-from datahall.reliability.simulation.recovery import Recovery
-from datahall.reliability.simulation.simulate import PREEMPTED, SILENT
+from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
+from datahall.reliability.simulation.simulate import PREEMPTED, SILENT, interrupted
 
+TINY = 1e-9  # of an interval
+CLOSE = 0.01  # of the length of a run
 FEW = 20.0  # intervals or restarts of a run: with fewer, it is seen that it ends in the midst of one
 
 
@@ -42,7 +47,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.leaves, key=lambda name: self.leaves[name])
 
 
-def expected(run: Run, until_s: float = inf) -> Expected:
+def expected(run: Run, until_s: float = inf, goal_s: float = inf) -> Expected:
     """The share of the time that moves a run forward, under both definitions; to an end, whole stops are counted."""
     recovery = run.recovery
     plan, copies = _copied(run, until_s)
@@ -52,13 +57,45 @@ def expected(run: Run, until_s: float = inf) -> Expected:
         "corruption": exp(-_share(run, SILENT) * recovery.silent_s / run.mttf_s) if run.mttf_s < inf else 1.0,
         "replicas": tolerated(run),
     }
-    restarts, capacity = restarted(run)
+    enough = _enough(run, until_s, goal_s, plan, copies * prod(others.values()))
     late_s = _share(run, PREEMPTED) * plan.mttf_s / run.mttf_s * recovery.back_s if run.mttf_s < inf else 0.0
     wall_rate = msgspec.structs.replace(plan, fixed_s=plan.fixed_s + late_s)
     return Expected(
-        leaves={"restarts": restarts, "copies": copies, "capacity": capacity, **others},
-        wall_rate_ettr=_wall_rate(wall_rate) * prod(others.values()),
+        leaves={
+            "restarts": restarted(run, plan, enough),
+            "copies": copies,
+            "repairs": enough.repaired_fraction,
+            "capacity": enough.there_fraction,
+            **others,
+        },
+        wall_rate_ettr=_wall_rate(wall_rate) * enough.repaired_fraction * prod(others.values()),
     )
+
+
+def _enough(run: Run, until_s: float, goal_s: float, plan: CheckpointPlan, others: float) -> Enough:
+    """The time that there are nodes enough, of a run that is as long as its work takes where it has no other end."""
+    process, recovery = interrupted(run.process, run.recovery), run.recovery
+    if until_s < inf or goal_s == inf or recovery.num_spares == ANY_SPARES:
+        return enough_nodes(process, recovery, until_s)
+    low_s, high_s, enough = goal_s, HOPELESS * goal_s, ALWAYS
+    while high_s > low_s * (1.0 + CLOSE):
+        span_s = sqrt(low_s * high_s)
+        enough = enough_nodes(process, recovery, span_s)
+        kept = others * restarted(run, plan, enough) * enough.repaired_fraction * enough.there_fraction
+        low_s, high_s = (low_s, span_s) if kept * span_s > goal_s else (span_s, high_s)
+    return enough
+
+
+def _noticed(run: Run) -> CheckpointPlan:
+    """The plan where capacity is taken away with notice enough for a last copy: it is read, and nothing is lost."""
+    plan, last = run.plan, run.plan.last
+    saving_s = last.tier.blocking_s + last.tier.drain_s
+    if run.mttf_s == inf or not 0.0 < run.recovery.notice_s >= saving_s:
+        return plan
+    saved = min(last.share_fraction, _share(run, PREEMPTED) * plan.mttf_s / run.mttf_s)
+    left = msgspec.structs.replace(last, share_fraction=last.share_fraction - saved)
+    fixed_s = plan.fixed_s + saved * (last.tier.load_s + last.tier.blocking_s)
+    return msgspec.structs.replace(plan, cadences=(*plan.cadences[:-1], left), fixed_s=fixed_s)
 
 
 def _copied(run: Run, until_s: float) -> tuple[CheckpointPlan, float]:
@@ -67,7 +104,8 @@ def _copied(run: Run, until_s: float) -> tuple[CheckpointPlan, float]:
     A copy every T of the clock, whatever was done since, leaves M (1 − e^{−T/M}) / T at least.  Where copies come every
     t < T besides, n − 1 intervals are whole and the last is r: (n − 1) t²/T + r²/T in the mean of all work.
     """
-    plan, last = run.plan, run.plan.last
+    plan = _noticed(run)
+    last = plan.last
     stop_s = min(run.recovery.planned_every_s, until_s)
     if stop_s == inf:
         return plan, plan.copies_leave
@@ -81,30 +119,63 @@ def _copied(run: Run, until_s: float) -> tuple[CheckpointPlan, float]:
     if own_s == inf:
         return cut, cut.copies_leave
     nearer = msgspec.structs.replace(plan, cadences=plan.cadences[:-1]).copies_leave
+    planned = run.recovery.planned_every_s <= until_s
+    between_s = max(stop_s - run.recovery.planned_s * planned, last.interval_s * TINY)
     stops = 1.0 / (1.0 + last.tier.blocking_s / min(stop_s, last.interval_s))
-    return cut, max(cut.copies_leave, nearer * stops * -expm1(-stop_s / own_s) * own_s / stop_s)
+    return cut, max(
+        cut.copies_leave,
+        nearer * stops * -expm1(-stop_s / own_s) * own_s / stop_s,
+        plan.copies_leave + nearer * stopped_s(last, own_s, between_s) / between_s,
+    )
 
 
-def restarted(run: Run) -> tuple[float, float]:
-    """What restarts leave, and what waits for capacity leave of that.
+def stopped_s(cadence: Cadence, mttf_s: float, stop_s: float) -> float:
+    """Work that a stop keeps which a run that goes on would not yet have in a copy, in the mean [s].
+
+    Work is kept in copies that are there D + k (t + d) after a restart, k = 1, 2, …: each with the chance q^k e^{−D/M}
+    that nothing fails before, q = e^{−(t + d)/M}.  A stop keeps all that there is since the restart, M t/(t + d) in the
+    mean, of which a run that goes on has some already and keeps the next copies by chance: together
+
+        M t/(t + d) − t e^{−D/M} [D/M · q/(1 − q) + (t + d)/M · q/(1 − q)²]
+
+    where failures come between two stops, 1 − e^{−T/M} of it; the drain D is counted with the restart elsewhere.
+    """
+    tier, t = cadence.tier, cadence.interval_s
+    cycle, drain = (t + tier.blocking_s) / mttf_s, tier.drain_s / mttf_s
+    if cycle + drain > HOPELESS:
+        kept_s = t / cycle
+    else:
+        q, gone = exp(-cycle), -expm1(-cycle)
+        kept_s = t * (exp(drain) / cycle - drain * q / gone - cycle * q / gone**2)
+    return -expm1(-stop_s / mttf_s) * kept_s
+
+
+def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
+    """What restarts leave of the time in which there are nodes enough.
 
     A restart R succeeds before the next failure with p = e^{−R/M}, and takes M (1 − p)/p in the mean: any failure, one
-    every M, begins it anew.  Where it is preceded by an exponential wait of mean B for a share q of the failures, p is
-    1 − q + q/(1 + B/M) of that.  One that stops the run comes every M' ≥ M of work: 1 / (1 + M/M' · (1 − p)/p) is left.
+    every M, begins it anew.  Of a failure that is waited for what is left of R is shorter, as it is noticed meanwhile;
+    R has the hot spares that failures find free, those that are taken away find none.  One that stops the run comes every M' ≥ M of work: with p₁ of it and p of the others
+    1 / (1 + M/M' · (1 − p₁)/p) is left.
     """
-    plan, every_s = run.plan, run.mttf_s
+    recovery, every_s = run.recovery, run.mttf_s
     if every_s == inf or plan.mttf_s == inf:
-        return 1.0, 1.0
+        return 1.0
     if plan.restart_s / every_s > HOPELESS:
-        return 0.0, 1.0
+        return 0.0
+    detect_s = recovery.detect_s
+    noticed_s = -recovery.back_s * expm1(-detect_s / recovery.back_s) if recovery.back_s else 0.0
     ready = exp(-plan.restart_s / every_s)
-    waited = 1.0 / (1.0 + run.recovery.back_s / every_s)
-    taken, stop = _share(run, PREEMPTED), every_s / plan.mttf_s
-    first, again = (ready * (1.0 - share + share * waited) for share in (taken / stop, taken))
-    alone, with_waits = (
-        1.0 / (1.0 + stop * (1.0 - one) / two) for one, two in ((ready, ready), (first, again))
+    taken_s = recovery.reschedule_s - recovery.moved_s - noticed_s
+    taken = _share(run, PREEMPTED) if recovery.back_s else 0.0
+    broken = enough.last_fraction * _repaired_share(run)
+    stop = every_s / plan.mttf_s
+    first, again = (
+        ready
+        * (1.0 + min(1.0, taken * more) * expm1(-taken_s / every_s) + broken * expm1(detect_s / every_s))
+        for more in (1.0 / stop, 1.0)
     )
-    return alone, with_waits / alone
+    return 1.0 / (1.0 + stop * (1.0 - first) / again)
 
 
 def is_short(run: Run, elapsed_s: float) -> bool:
@@ -131,6 +202,12 @@ def _share(run: Run, what: str) -> float:
     whole = sum(cause.rate_per_node_day for cause in run.causes)
     mine = sum(cause.rate_per_node_day for cause in run.causes if what in (cause.component, cause.name))
     return mine / whole if whole else 0.0
+
+
+def _repaired_share(run: Run) -> float:
+    """Of all failures, those that need a repair."""
+    whole = sum(cause.rate_per_node_day for cause in run.causes)
+    return sum(one.rate_per_node_day * one.repair_fraction for one in run.causes) / whole if whole else 0.0
 
 
 def tolerated(run: Run) -> float:

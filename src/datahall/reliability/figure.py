@@ -116,6 +116,9 @@ def closed_figure(run: Run, found: Expected) -> Breakdown:
     slower = []
     if run.speed_fraction < 1.0:
         slower.append(speed_figure(run))
+    if (enough := found.leaves["repairs"] * found.leaves["capacity"]) < 1.0:
+        how = "nodes in repair beyond the spares, and capacity that was taken away, are waited for"
+        slower.append(derived("time with nodes enough", enough, "fraction", how))
     return modelled(
         "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
         *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,

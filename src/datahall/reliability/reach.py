@@ -60,7 +60,7 @@ def ways_to_keep(scenario: Scenario, story: Story, ettr: float) -> Reach:
         return _again(story, one).keeping(ettr) >= ENOUGH
 
     def expects(one: Run) -> float:
-        return expected(one, story.until_s).ettr
+        return expected(one, story.until_s, story.goal_s).ettr
 
     best = run_of(scenario.having(free), run.job)
     if asked.interval_s is not None and kept(best):

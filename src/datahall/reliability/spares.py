@@ -42,13 +42,13 @@ def away(process: FailureProcess, after_s: float = 0.0) -> dict[int, float]:
 
     Of nodes that age: so long after the start, with the repairs of all their life before it.
     """
-    past = None if process.age_s is None else _past(process, process.age_s + after_s)
+    past = None if process.age_s is None else past_of(process, process.age_s + after_s)
     found: dict[int, float] = {}
     for cause in process.causes:
         rate_per_s = process.num_nodes * cause.rate_per_node_day * cause.repair_fraction / DAY_S
         if rate_per_s:
             num = cause.num_nodes_lost
-            each_s = cause.repair_mean_s if past is None else _under_way_s(cause, past)
+            each_s = cause.repair_mean_s if past is None else under_way_s(cause, past)
             found[num] = found.get(num, 0.0) + rate_per_s * each_s
     return found
 
@@ -61,16 +61,17 @@ class Cell(NamedTuple):
     lived_s: float  # in which a steady node fails as often as this one did in it
 
 
-def _past(process: FailureProcess, age_s: float) -> list[Cell]:
-    """The life of a node up to an age, in pieces that are the shorter the nearer they are."""
-    edges = [0.0, *(age_s * NEAREST ** (1.0 - place / CELLS) for place in range(CELLS + 1))]
+def past_of(process: FailureProcess, age_s: float, span_s: float | None = None) -> list[Cell]:
+    """The life of a node up to an age, or its last part, in pieces that are the shorter the nearer they are."""
+    whole_s = age_s if span_s is None else span_s
+    edges = [0.0, *(whole_s * NEAREST ** (1.0 - place / CELLS) for place in range(CELLS + 1))]
     return [
         Cell((near + far) / 2.0, far - near, lived_s(process, age_s - near) - lived_s(process, age_s - far))
         for near, far in pairwise(edges)
     ]
 
 
-def _under_way_s(cause: Cause, past: Sequence[Cell]) -> float:
+def under_way_s(cause: Cause, past: Sequence[Cell]) -> float:
     """What E[T] is for steady failures: ∫ h P(T > y) dy over the past [s]."""
     return fsum((one.lived_s if cause.ages else one.span_s) * _lasting(cause, one.ago_s) for one in past)
 

@@ -421,13 +421,35 @@ def test_planned_stops_write_copies_so_that_a_longer_interval_does_nothing() -> 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"interval": "5d", "planned_every": "0 s"}, "of a run that goes on"),
-        ({"spares": 0}, "leaves out waits for nodes"),
-        ({"interval": "10h", "chips": 16_384, "model": "llama-3.1-405b"}, "off here"),
+        (
+            {
+                "days": None,
+                "tokens": "50B",
+                "interval": "8h",
+                "planned_every": "0 s",
+                "failure_rate": "0.03/day",
+            },
+            "of a run that goes on",
+        ),
+        ({"spares": 2, "elastic": "linear", "failure_rate": "0.05/day"}, "leaves out that replicas wait"),
+        ({"days": None, "tokens": "2T", "spares": 1}, "a few of them, and long ones, decide"),
+        (
+            {
+                "model": "llama-3.1-405b",
+                "chips": 16_384,
+                "storage": "1GB/s",
+                "tier": "peer,remote",
+                "preempted_every": "500d",
+                "notice": "3h",
+                "capacity_back": "0s",
+            },
+            "off here",
+        ),
     ],
 )
 def test_where_the_closed_form_does_not_apply_it_is_said(said: dict[str, Any], words: str) -> None:
-    answer = dh.simulate_run(**{"model": "llama-3.1-70b", "chips": 1024, "days": 20, "runs": 50, **said})
+    asked = {"model": "llama-3.1-70b", "chips": 1024, "days": 20, "runs": 50, **said}
+    answer = dh.simulate_run(**{name: value for name, value in asked.items() if value is not None})
     assert abs(number(answer, "difference_fraction")) > 0.01
     assert any("the closed form" in note and words in note for note in answer.notes)
 

@@ -216,6 +216,11 @@ def _notes(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
             "chips are wired to their neighbours alone: a hole that nothing closes stops all of them until the repair, "
             "where optical circuit switches put another cube in its place"
         )
+    if found.leaves_out_domain_links:
+        lines.append(
+            f"chips of a domain of {found.made.parts.num_domain} are wired to each other: how often such a cable fails "
+            "nobody published, and it is no part here"
+        )
     if any(part.num_slowed for part in found.parts):
         lines.append(
             "slowed chips count by the bandwidth they lack; a synchronous job waits for the slowest of them"

@@ -6,6 +6,7 @@ from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.run import Run
+from datahall.reliability.simulation.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt
 
@@ -64,10 +65,15 @@ def idle_chip_notes(run: Run) -> tuple[str, ...]:
 def unlike_closed_form(story: Story) -> tuple[str, ...]:
     """What the simulation has and the closed form does not, where that is seen."""
     notes = []
-    if any(loss.name == "wait_s" for loss in story.losses):
-        notes.append("the closed form leaves out waits for nodes: it has spares enough")
+    recovery = story.run.recovery
+    if recovery.elastic and recovery.num_spares < ANY_SPARES:
+        notes.append("the closed form leaves out that replicas wait for nodes: it has spares enough for them")
     if abs(story.difference) <= SAME:
         return tuple(notes)
+    if any(loss.name == "wait_s" for loss in story.losses) and not recovery.elastic:
+        notes.append(
+            "the closed form has waits for nodes as the mean of a long time: here a few of them, and long ones, decide"
+        )
     if story.is_short:
         notes.append(
             "the closed form is of a run that goes on: this one has few checkpoints, and what is done when it ends is "

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError, option
+from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
 from datahall.reliability.availability import Slice, slice_of
 from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
-from datahall.reliability.blast.radius import blast_parts, rates_of, stops_all
+from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all
 from datahall.reliability.blast.rates import SHOCK
 from datahall.reliability.process import FailureProcess, lemon_share, mttf_s
 from datahall.reliability.spares import Spares, node_availability, nodes_away, spares_for
@@ -56,6 +57,13 @@ class Assessed(NamedTuple):
     def stops_all(self) -> bool:
         """Whether any failure of a node stops every chip, those of other nodes too."""
         return stops_all(self.made) and self.process.num_nodes > 1
+
+    @property
+    def leaves_out_domain_links(self) -> bool:
+        """Whether chips of several hosts are wired to each other, by links whose failures nobody published."""
+        inside, made = self.made.parts.scale_up, self.made
+        wired = inside is not None and inside.wiring != "switched"
+        return wired and is_beyond_host(made) and not stops_all(made) and not has_circuit_switches(made)
 
     @property
     def has_counted_parts(self) -> bool:

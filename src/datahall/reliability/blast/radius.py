@@ -2,8 +2,8 @@
 
 A chip that fails takes its node, which one operating system drives: eight chips of an HGX server, a tray of four in an
 NVL72, a machine of four in a TPU pod and with it the cube of 64 whose copper cannot be rewired.  What nodes share takes
-all of them: the switch trays and the backplane of an NVL72, its power shelves, its coolant.  Cables and switches of the
-network take nobody who has another way, and slow those who share what is left.
+all of them: the switch trays and the backplane of a scale-up domain of several hosts, a rack's power shelves, its
+coolant.  Cables and switches of the network take nobody who has another way, and slow those who share what is left.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ from datahall.reliability.survival import survivals
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.operations.failures import FailureRates
 
-RACK_PARTS = (
-    ("nvlink-switch", 9),
-    ("backplane", 1),
-)  # of an NVL72: trays of two switch chips each, and what they meet in
+TRAY_CHIPS = 8  # for each tray of switches of a scale-up domain: an NVL72 has nine of two switch chips each
 OF_CHIP = ("chip", "hbm", "corruption")
 OF_NODE = ("host", "drive")
 # what a node has for itself, or shares with all nodes of its rack
@@ -45,7 +42,13 @@ def blast_parts(made: Design, asked: FailureRates, catalog: Catalog) -> tuple[Pa
     """Every part of a fabric whose failures somebody counted or estimated, those of a node first."""
     rates = rates_of(made, asked, catalog)
     network = _circuits(made, rates) if has_circuit_switches(made) else _packets(made, rates)
-    return (*_of_nodes(made, rates), *_of_racks(made, rates), *_shocks(made, asked, rates), *network)
+    return (
+        *_of_nodes(made, rates),
+        *_of_racks(made, rates),
+        *_of_domains(made, rates),
+        *_shocks(made, asked, rates),
+        *network,
+    )
 
 
 def rates_of(made: Design, asked: FailureRates, catalog: Catalog) -> Rates:
@@ -92,7 +95,7 @@ def _taken_with_node(made: Design) -> int:
 
 
 def _of_racks(made: Design, rates: Rates) -> Iterator[Part]:
-    """Power and cooling of a node, or of all nodes of a rack that share them; and what joins a rack's chips."""
+    """Power and cooling of a node, or of all nodes of a rack that share them."""
     process = rates.process
     shared = process.num_rack_nodes if (racked := process.num_rack_nodes > 1) else 1
     num_racks = ceil(process.num_nodes / shared)
@@ -104,10 +107,26 @@ def _of_racks(made: Design, rates: Rates) -> Iterator[Part]:
         if rate is not None:
             out = rates.out(together.name if racked else component)
             yield Part(name=name, num=num_racks, rate=rate, num_lost=lost, out=out)
-    for component, each in RACK_PARTS if _is_nvlink_rack(made) else ():
-        name = rates.catalog.component(component).title
+
+
+def _of_domains(made: Design, rates: Rates) -> Iterator[Part]:
+    """What joins the chips of a scale-up domain beyond one host: trays of switches, and what they meet in."""
+    inside, size = made.parts.scale_up, min(made.parts.num_domain, made.counts.num_hosts)
+    if not is_beyond_host(made) or inside is None or inside.wiring != "switched":
+        return
+    num_domains = ceil(made.counts.num_hosts / size)
+    for component, each, other in (
+        ("nvlink-switch", ceil(made.parts.num_domain / TRAY_CHIPS), "scale-up switch tray"),
+        ("backplane", 1, "scale-up backplane"),
+    ):
+        name = rates.catalog.component(component).title if inside.technology == "nvlink" else other
         rate = rates.of_part(f"failures of one {name} per day", component)
-        yield Part(name=name, num=each * num_racks, rate=rate, num_lost=lost, out=rates.out(component))
+        yield Part(name=name, num=each * num_domains, rate=rate, num_lost=size, out=rates.out(component))
+
+
+def is_beyond_host(made: Design) -> bool:
+    """Whether a scale-up domain has chips of several hosts, none of which is there without what joins them."""
+    return made.parts.server.num_host_chips < min(made.parts.num_domain, made.counts.num_hosts)
 
 
 def _shocks(made: Design, asked: FailureRates, rates: Rates) -> Iterator[Part]:
@@ -123,13 +142,6 @@ def _shocks(made: Design, asked: FailureRates, rates: Rates) -> Iterator[Part]:
                 num_lost=max(min(lost, made.counts.num_hosts), _taken_with_node(made)),
                 out=rates.out(SHOCK),
             )
-
-
-def _is_nvlink_rack(made: Design) -> bool:
-    """Whether NVLink switches join all chips of a rack."""
-    server, inside = made.parts.server, made.parts.scale_up
-    whole = server.form == "rack" and made.parts.num_domain == server.num_chips
-    return whole and inside is not None and inside.technology == "nvlink"
 
 
 def _packets(made: Design, rates: Rates) -> Iterator[Part]:

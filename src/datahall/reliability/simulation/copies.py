@@ -5,12 +5,14 @@ from __future__ import annotations
 from datahall.compiled import inline
 from datahall.reliability.simulation.state import State
 
+HAIR = 1e-6  # of a second: time or work that is missing by rounding alone
+
 
 @inline
 def held(s: State, tier: int, now_s: float) -> float:
     """The work that the newest whole copy of a tier holds."""
     copy = s.copies[tier]
-    if now_s >= copy["ready_s"]:
+    if now_s >= copy["ready_s"] - HAIR:
         return float(copy["taken_s"])
     return float(copy["kept_s"])
 
@@ -94,7 +96,7 @@ def save_on_notice(s: State, run: int, notice_s: float) -> None:
     """Where capacity is taken away with notice, write the last tier before it goes, if there is time."""
     last = s.tiers.size - 1
     how, copy, one = s.tiers[last], s.copies[last], s.runs[run]
-    if 0.0 < how["blocking_s"] + how["drain_s"] <= notice_s:
+    if notice_s > 0.0 and how["blocking_s"] + how["drain_s"] <= notice_s:
         one["blocking_s"] += how["blocking_s"]
         one["now_s"] += how["blocking_s"]
         copy["kept_s"] = copy["taken_s"] = one["work_s"]

@@ -2,7 +2,7 @@
 
 Failures come at random in wall time, whatever the run does: one that strikes a restart begins it anew.  Work is counted
 in seconds at full speed; a failure throws it back to the newest copy that it leaves, and copies are there only once
-they have been written out.
+they have been written out.  While there are too few nodes nothing of the job runs, and only nodes fail (`nodes.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from datahall.compiled import Kernel, inline
-from datahall.reliability.simulation.copies import fall_back, held, save_on_notice, settle, take, take_often
-from datahall.reliability.simulation.nodes import draw_cause, draw_failure, find_spare, replace_nodes
+from datahall.reliability.simulation.copies import (
+    HAIR,
+    fall_back,
+    held,
+    save_on_notice,
+    settle,
+    take,
+    take_often,
+)
+from datahall.reliability.simulation.nodes import (
+    count_failure,
+    draw_cause,
+    draw_failure,
+    find_spare,
+    greet_returned,
+    is_there,
+    promised_s,
+    send_away,
+    wait_for_nodes,
+)
 from datahall.reliability.simulation.returns import drop_until, push_time
 from datahall.reliability.simulation.state import FAILS, PAUSES, RESTARTS, WORKS, State
 
 NEVER = np.inf
-HAIR = 1e-6  # of a second: work that is missing by rounding alone
 
 
 @inline
@@ -50,25 +67,30 @@ def passed(s: State, run: int, duration_s: float) -> float:
 
 
 @inline
-def moved(s: State, run: int) -> float:
-    """How long it takes to put the job on other nodes; a hot spare that is free runs it already."""
+def moved(s: State, run: int, wait_s: float) -> float:
+    """How long it takes to put the job on other nodes; a hot spare that is free and not waited for runs it already."""
     rules = s.rules[0]
-    return 0.0 if rules["hot"] > 0 and s.runs[run]["on_spare"] > 0 else float(rules["reschedule_s"])
+    is_hot = rules["hot"] > 0 and s.runs[run]["on_spare"] > 0 and wait_s == 0.0
+    return 0.0 if is_hot else float(rules["reschedule_s"])
 
 
 @inline
 def restart(s: State, run: int) -> None:
-    """Detect, wait for a node, put the job on it, read the checkpoint and warm up; a failure begins it anew."""
+    """Detect, wait for nodes, put the job on them, read the checkpoint and warm up; a failure begins it anew.
+
+    Who waits longer for nodes than it takes to notice the failure has noticed it meanwhile.
+    """
     one, rules = s.runs[run], s.rules[0]
-    spent_s = passed(s, run, one["next_detect_s"])
-    one["detect_s"] += spent_s
-    left_s = one["next_detect_s"] - spent_s
+    waited_s = wait_for_nodes(s, run)
+    one["num_waits"] += waited_s > 0.0
+    noticed_s = min(waited_s, one["next_detect_s"])
+    one["wait_s"] += waited_s - noticed_s
+    left_s = one["next_detect_s"] - noticed_s
+    spent_s = passed(s, run, left_s)
+    one["detect_s"] += noticed_s + spent_s
+    left_s -= spent_s
     if left_s == 0.0:
-        spent_s = passed(s, run, one["next_wait_s"])
-        one["wait_s"] += spent_s
-        left_s = one["next_wait_s"] - spent_s
-    if left_s == 0.0:
-        moved_s = moved(s, run)
+        moved_s = moved(s, run, waited_s)
         spent_s = passed(s, run, moved_s)
         one["reschedule_s"] += spent_s
         left_s = moved_s - spent_s
@@ -89,12 +111,15 @@ def fail(s: State, run: int, working: bool) -> None:
     """A failure: silent, of one replica among others, or of the whole run."""
     one, rules = s.runs[run], s.rules[0]
     cause = draw_cause(s, run)
+    count_failure(s, run, cause)
     what = s.causes[cause]
     mark(s, run)
     if working and what["silent"] > 0 and rules["silent_s"] > 0.0:
         corrupt(s, run)
     elif working and what["survives"] <= rules["elastic"]:
-        go_on_without(s, run, replace_nodes(s, run, cause))
+        greet_returned(s, run)
+        send_away(s, run, cause)
+        go_on_without(s, run, promised_s(s, run))
     else:
         if working:
             save_on_notice(s, run, what["notice_s"])
@@ -103,11 +128,10 @@ def fail(s: State, run: int, working: bool) -> None:
         one["lost_s"] += before_s - one["work_s"]
         if one["work_s"] <= one["silent_work_s"]:
             one["silent_due_s"] = NEVER
-        one["next_detect_s"], one["next_wait_s"] = rules["detect_s"], replace_nodes(s, run, cause)
-        one["does"] = RESTARTS
+        greet_returned(s, run)
+        send_away(s, run, cause)
+        one["next_detect_s"], one["does"] = rules["detect_s"], RESTARTS
     draw_failure(s, run)
-    if rules["nodes"] == 1 and one["does"] == RESTARTS:
-        one["fail_s"] += one["next_wait_s"]  # nothing fails while there is nothing
 
 
 @inline
@@ -130,16 +154,17 @@ def uncover(s: State, run: int) -> None:
     one["silent_s"] += one["work_s"] - one["silent_good_s"]
     one["work_s"], one["silent_due_s"] = one["silent_good_s"], NEVER
     settle(s, run, 0)
+    greet_returned(s, run)
     find_spare(s, run, 1)
-    one["next_detect_s"], one["next_wait_s"] = s.rules[0]["bisect_s"], 0.0
-    one["next_load_s"], one["does"] = s.tiers[s.tiers.size - 1]["load_s"], RESTARTS
+    one["next_detect_s"], one["does"] = s.rules[0]["bisect_s"], RESTARTS
+    one["next_load_s"] = s.tiers[s.tiers.size - 1]["load_s"]
 
 
 @inline
 def go_on_without(s: State, run: int, wait_s: float) -> None:
     """One replica is out until it is back; the others wait for the new membership and go on."""
     one, rules = s.runs[run], s.rules[0]
-    back_s = rules["detect_s"] + wait_s + moved(s, run) + s.tiers[0]["load_s"] + rules["warmup_s"]
+    back_s = rules["detect_s"] + wait_s + moved(s, run, wait_s) + s.tiers[0]["load_s"] + rules["warmup_s"]
     one["num_out"] = push_time(s.out_s, one["num_out"], one["now_s"] + back_s)
     one["now_s"] += rules["stall_s"]
     one["stall_s"] += rules["stall_s"]
@@ -154,19 +179,18 @@ def pause(s: State, run: int) -> None:
     one["does"] = FAILS
     if take(s, run, s.tiers.size - 1):
         one["num_planned"] += 1
-        last_s = max(one["now_s"], rules["until_s"])
-        planned_s = min(one["now_s"] + rules["planned_s"], last_s)
-        one["planned_s"] += planned_s - one["now_s"]
-        end_s = planned_s
+        end_s = min(one["now_s"] + rules["planned_s"], max(one["now_s"], rules["until_s"]))
+        one["planned_s"] += end_s - one["now_s"]
         while one["fail_s"] < end_s:
             one["now_s"] = one["fail_s"]
-            wait_s = replace_nodes(s, run, draw_cause(s, run))
-            end_s = min(max(end_s, one["now_s"] + wait_s), last_s)
+            greet_returned(s, run)
+            cause = draw_cause(s, run)
+            count_failure(s, run, cause)
+            if is_there(s, run):
+                send_away(s, run, cause)
             draw_failure(s, run)
-            if rules["nodes"] == 1:
-                one["fail_s"] += wait_s
-        one["wait_s"] += end_s - planned_s
         one["now_s"], one["does"] = end_s, WORKS
+        one["wait_s"] += wait_for_nodes(s, run)
 
 
 @inline

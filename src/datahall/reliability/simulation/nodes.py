@@ -1,4 +1,9 @@
-"""Nodes that fail: when the next one does, of what, and how long until there is another in its place."""
+"""Nodes that fail: when the next one does, of what, and how long until there are enough of them again.
+
+While a job has too few nodes nothing of it runs, so nothing of it fails: its program, its network, what a reset mends.
+Nodes that are there meanwhile leave as others do, to a repair or to whoever takes them back, and are waited for too.
+A wait is over when enough are back, and never before.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +59,6 @@ def draw_cause(s: State, run: int) -> int:
         share = share * ageing if s.runs[run]["by_age"] > 0 else ageing + share * (1.0 - ageing)
     while cause < s.causes.size - 1 and share > s.causes[cause]["upto"]:
         cause += 1
-    s.counts[run, cause] += 1
-    s.runs[run]["num_failures"] += 1
     return cause
 
 
@@ -63,24 +66,87 @@ def draw_cause(s: State, run: int) -> int:
 def find_spare(s: State, run: int, num_nodes: int) -> None:
     """Whether so many spares are free now."""
     one = s.runs[run]
-    one["num_away"] = drop_until(s.away_s, one["num_away"], one["now_s"])
     one["on_spare"] = 1 if one["num_away"] + num_nodes <= s.rules[0]["spares"] else 0
 
 
 @inline
-def replace_nodes(s: State, run: int, cause: int) -> float:
-    """Send what failed to repair where it needs one; returns how long until there is something in its place."""
+def count_failure(s: State, run: int, cause: int) -> None:
+    """One more, of a cause."""
+    s.counts[run, cause] += 1
+    s.runs[run]["num_failures"] += 1
+
+
+@inline
+def greet_returned(s: State, run: int) -> None:
+    """Nodes that are back by now are away no longer."""
+    one = s.runs[run]
+    one["num_away"] = drop_until(s.away_s, one["num_away"], one["now_s"])
+    one["num_taken"] = drop_until(s.taken_s, one["num_taken"], one["now_s"])
+
+
+@inline
+def num_lacking(s: State, run: int) -> int:
+    """Nodes that a job has too few: repairs beyond its spares, and capacity that was taken away."""
+    one = s.runs[run]
+    return int(max(0, one["num_away"] - s.rules[0]["spares"]) + one["num_taken"])
+
+
+@inline
+def is_there(s: State, run: int) -> bool:
+    """Whether the node that would fail next is one of those that are there."""
+    nodes = s.rules[0]["nodes"]
+    lacking = num_lacking(s, run)
+    return lacking == 0 or uniform(dice_of(s), run) * nodes < nodes - lacking
+
+
+@inline
+def send_away(s: State, run: int, cause: int) -> bool:
+    """Send what failed to repair, or to whoever takes it back; False where it takes no node away."""
     one, what = s.runs[run], s.causes[cause]
     one["on_spare"] = 0
     if what["back_s"] > 0.0:
-        return float(exponential(dice_of(s), what["back_s"], run))
+        back_s = one["now_s"] + exponential(dice_of(s), what["back_s"], run)
+        one["num_taken"] = push_time(s.taken_s, one["num_taken"], back_s)
+        return True
     find_spare(s, run, what["nodes"])
     if what["repair_fraction"] == 0.0 or uniform(dice_of(s), run) > what["repair_fraction"]:
-        return 0.0
+        return False
     back_s = one["now_s"] + lognormal(dice_of(s), what["repair_median_s"], what["repair_sigma"], run)
     for _ in range(what["nodes"]):
         one["num_away"] = push_time(s.away_s, one["num_away"], back_s)
     one["most_away"] = max(one["most_away"], one["num_away"])
+    return True
+
+
+@inline
+def wait_for_nodes(s: State, run: int) -> float:
+    """Wait until there are enough nodes, or the run ends; returns for how long."""
+    one, until_s = s.runs[run], s.rules[0]["until_s"]
+    begun_s = one["now_s"]
+    greet_returned(s, run)
+    while num_lacking(s, run) > 0 and one["now_s"] < until_s:
+        back_s = until_s
+        if one["num_taken"] > 0:
+            back_s = min(back_s, s.taken_s[0])
+        if one["num_away"] > s.rules[0]["spares"]:
+            back_s = min(back_s, s.away_s[0])
+        if one["fail_s"] < back_s:
+            one["now_s"] = max(one["now_s"], one["fail_s"])
+            greet_returned(s, run)
+            cause = draw_cause(s, run)
+            if is_there(s, run) and send_away(s, run, cause):
+                count_failure(s, run, cause)
+            draw_failure(s, run)
+        else:
+            one["now_s"] = back_s
+            greet_returned(s, run)
+    return float(one["now_s"] - begun_s)
+
+
+@inline
+def promised_s(s: State, run: int) -> float:
+    """How long until there is a node in the place of those that one replica has just lost, which are then its own."""
+    one = s.runs[run]
     until_s = one["now_s"]
     if one["num_away"] > s.rules[0]["spares"]:
         one["num_waits"] += 1

@@ -20,7 +20,7 @@ from datahall.reliability.spares import nodes_away
 from datahall.units import DAY_S
 
 SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded
-ROOM = 64  # nodes in repair beside the most that are expected
+ROOM = 64  # nodes that are away beside the most that are expected
 MOST_POINTS = 20_000  # of a curve
 SILENT = "corruption"  # the component whose failures nobody sees
 PREEMPTED = "preempted by the provider"
@@ -87,6 +87,7 @@ def new_state(
 ) -> State:
     """Records of runs that have not begun."""
     most = nodes_away(over(process, DAY_S))  # were all days like the first
+    taken = process.num_nodes * recovery.back_s / recovery.preempted_every_s
     dice = new_dice(seed, "run", num_lanes=num_runs)
     return State(
         rules=_rules(process, recovery),
@@ -95,13 +96,19 @@ def new_state(
         copies=np.zeros(len(plan), COPY),
         runs=np.zeros(num_runs, RUN),
         counts=np.zeros((num_runs, len(process.causes)), np.int64),
-        away_s=np.zeros(ceil(2.0 * most + 20.0 * sqrt(most)) + ROOM),
+        away_s=np.zeros(_room(most)),
+        taken_s=np.zeros(_room(taken)),
         out_s=np.zeros(len(recovery.speeds)),
         speeds=np.array(recovery.speeds),
         points=np.zeros((0, 2)),
         keys=np.array([dice.key], np.uint64),
         drawn=dice.num_drawn,
     )
+
+
+def _room(mean: float) -> int:
+    """For so many nodes in the mean, as many as there will ever be at once."""
+    return ceil(2.0 * mean + 20.0 * sqrt(mean)) + ROOM
 
 
 def _rules(process: FailureProcess, recovery: Recovery) -> Records:

@@ -35,8 +35,9 @@ COPY = _record("", "next_s taken_s ready_s kept_s")
 # One run: what it does, its clock, its work, when what comes next is due, and where its time went.  by_age: whether the
 # next failure is of those that new nodes have more often; on_spare: whether the last one found a spare free.
 RUN = _record(
-    "does by_age on_spare num_failures num_planned num_silent num_waits num_away most_away num_out num_points",
-    "now_s work_s fail_s planned_due_s silent_due_s silent_work_s silent_good_s next_detect_s next_wait_s next_load_s"
+    "does by_age on_spare num_failures num_planned num_silent num_waits num_away num_taken most_away num_out"
+    " num_points",
+    "now_s work_s fail_s planned_due_s silent_due_s silent_work_s silent_good_s next_detect_s next_load_s"
     " blocking_s lost_s detect_s reschedule_s load_s warmup_s wait_s planned_s stall_s degraded_s silent_s",
 )
 
@@ -51,6 +52,7 @@ class State(NamedTuple):
     runs: Records
     counts: Ints  # [run, cause] failures
     away_s: Floats  # when nodes are back from repair, a heap
+    taken_s: Floats  # when capacity that was taken away is back, a heap
     out_s: Floats  # when replicas are back, a heap
     speeds: Floats  # of the work, by the number of replicas that are out
     points: Floats  # [point, (time, work)] of the runs that are played, one after the other

@@ -205,7 +205,7 @@ def story_of(
     run: Run, *, until_s: float, goal_s: float, num_runs: int, seed: int, enough_fraction: float
 ) -> Story:
     """Simulate a run many times; one that comes to nothing is given up, one that would take for ever refused."""
-    closed = expected(run, until_s)
+    closed = expected(run, until_s, goal_s)
     if closed.ettr < HARDLY:
         why, hint = nothing_comes(run, closed)
         raise InfeasibleError(f"the run comes to nothing: {why}", hint=hint)
@@ -263,6 +263,11 @@ def nothing_comes(run: Run, closed: Expected) -> tuple[str, str]:
             return (
                 f"corruption is found after {fmt(recovery.silent_s, 's', 3)}, with an interruption every {every}",
                 "a way to notice it sooner",
+            )
+        case "repairs":
+            return (
+                f"nearly always more nodes are in repair than there are spares, with an interruption every {every}",
+                "more spares, or rarer interruptions",
             )
         case "capacity":
             return (
