@@ -128,7 +128,8 @@ _SHOWN: dict[str, tuple[str, str]] = {
 _RATES = {"per_s": "/s", "per_day": "/day", "per_node_day": "/node-day"}
 # what stands behind a price
 _PRICED = {
-    "usd": "", "usd_per_hour": " /h", "usd_per_month": " /month", "usd_per_w": " /W", "usd_per_mtok": " /Mtok", "usd_per_gb": " /GB",
+    "usd": "", "usd_per_hour": " /h", "usd_per_month": " /month", "usd_per_w": " /W",
+    "usd_per_mtok": " /Mtok", "usd_per_gb": " /GB",
     "usd_per_gb_month": " /GB-month",
 }  # fmt: skip
 
@@ -198,7 +199,8 @@ _SAID: dict[str, tuple[str, str]] = {
     "kelvin": ("temperature", '"10 K"'), "m3_per_s": ("flow", '"172 L/min"'), "m": ("length", '"30 m"'),
     "j_per_token": ("energy of a token", '"2 J/token"'), "j_per_byte": ("energy of a byte", '"150 pJ/B"'),
     "j_per_value": ("energy of a value", '"20 pJ/value"'), "usd": ("money", '"30000 USD"'),
-    "usd_per_month": ("a price per month", '"20000 USD/month"'), "usd_per_w": ("the price of power that is built", '"11.7 USD/W"'),
+    "usd_per_month": ("a price per month", '"20000 USD/month"'),
+    "usd_per_w": ("the price of power that is built", '"11.7 USD/W"'),
     "usd_per_w_month": ("rent of power", '"184 USD/kW-month"'),
     "usd_per_hour": ("a price per hour", '"2.50 USD/h"'), "usd_per_mtok": ("a price of tokens", '"0.60 USD/Mtok"'),
     "usd_per_gb": ("a price of data", '"0.02 USD/GB"'),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from datahall.catalog import Catalog, load
@@ -28,7 +30,7 @@ def test_overheads_of_the_founders_essay_add_up_to_23_to_40_percent() -> None:
 def test_stages_begin_where_the_one_before_ends_and_budget_ten_dollars_a_customer() -> None:
     stages = CATALOG.stages()
     assert [one.num_customers for one in stages] == [1, 100, 1000, 10_000]
-    for one, after in zip(stages, stages[1:], strict=False):
+    for one, after in pairwise(stages):
         assert one.budget_usd / after.num_customers == pytest.approx(10.0)
 
 

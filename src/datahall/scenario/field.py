@@ -139,6 +139,11 @@ CONCEPTS = {
         Concept(name="datapath", home="operations.datapath:DataPath"),
         Concept(name="cluster_job", inline=True, home="operations.scheduling:ClusterJob", many=True),
         Concept(name="scheduler", home="operations.scheduling:Scheduler"),
+        Concept(name="purchase", home="purchase:Purchase"),
+        Concept(name="ownership", home="ownership:Ownership"),
+        Concept(name="overheads", home="ownership:Overheads"),
+        Concept(name="api", home="hosted:HostedModel"),
+        Concept(name="business", home="hosted:Business"),
     )
 }
 

@@ -22,6 +22,8 @@ class TrainingRun(msgspec.Struct, frozen=True, kw_only=True):
     num_batch: int  # sequences of a step
     num_seq: int  # tokens of a sequence
     num_chip_hours: float  # of the whole run, as published
+    precision: str = ""  # the usual one
+    nic_bytes_per_s: float = nan  # network of a chip, where its server does not say
     server_usd: float = nan  # a chip's share of a whole server, when it was bought
     rent_usd_per_hour: float = nan
     age_s: float = 0.0  # of the hardware when the run began
@@ -42,6 +44,8 @@ FIELDS = (
     Field("global_batch", "num_batch", "sequences of a step", required=True),
     Field("seq", "num_seq", "tokens of a sequence", required=True),
     Field("chip_hours", "num_chip_hours", "published chip-hours", required=True),
+    Field("precision", "precision", "number format", "text"),
+    Field("nic", "nic_bytes_per_s", "network of a chip, one way"),
     Field("server", "server_usd", "a chip's share of a server when it was bought"),
     Field("rent", "rent_usd_per_hour", "rent of a chip when it ran"),
     Field("age", "age_s", "age of the hardware when the run began"),
