@@ -13,6 +13,7 @@ from datahall.breakdown import Breakdown, derived, difference, power, product, q
 from datahall.units import HOUR_S, YEAR_S
 
 YEAR_HOURS = YEAR_S / HOUR_S
+NO_INTEREST = 1e-8  # below it 1 − (1+i)^−n has no digits left, and the payments are those without
 
 
 def annuity_fraction(interest_fraction: float, life_years: float) -> float:
@@ -28,7 +29,7 @@ def annuity(interest: Breakdown, life_years: float) -> Breakdown:
     """The same as a chain: i / (1 − (1+i)^−n)."""
     years = derived("years of life", life_years, "count")
     one = derived("the whole", 1.0, "fraction")
-    if not interest.value:
+    if interest.value < NO_INTEREST:
         return quotient("annuity", one, years, "fraction")
     return quotient(
         "annuity",
