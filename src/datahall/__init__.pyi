@@ -1559,6 +1559,7 @@ def show_cost(
     used: str | float = "100%",
     facility: str = "hyperscale",
     pue: str | float | None = None,
+    storage_share: str | float = "2%",
     grid: str = "usa",
     tokens: str | float | None = None,
     seq: str | int | None = None,
@@ -1624,6 +1625,8 @@ def show_cost(
         Building, of which the PUE and its parts are known. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
     tokens : str | float | None
@@ -1655,6 +1658,7 @@ def show_cost(
         datahall show cost h100-sxm --own --owner hyperscaler --life 5y
         datahall show cost llama-3.1-8b --tokens 1T --chips 256
         datahall show cost deepseek-v3 --own
+        datahall show cost gpt-4 --predict
     """
 
 def show_build_or_buy(
@@ -1681,6 +1685,7 @@ def show_build_or_buy(
     used: str | float = "100%",
     facility: str = "hyperscale",
     pue: str | float | None = None,
+    storage_share: str | float = "2%",
     grid: str = "usa",
     orchestration: str | float | None = None,
     network_overhead: str | float | None = None,
@@ -1760,6 +1765,8 @@ def show_build_or_buy(
         Building, of which the PUE and its parts are known. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
     orchestration : str | float | None
@@ -1844,6 +1851,7 @@ def show_stage(
     used: str | float = "100%",
     facility: str = "hyperscale",
     pue: str | float | None = None,
+    storage_share: str | float = "2%",
     grid: str = "usa",
     orchestration: str | float | None = None,
     network_overhead: str | float | None = None,
@@ -1925,6 +1933,8 @@ def show_stage(
         Building, of which the PUE and its parts are known. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
     orchestration : str | float | None

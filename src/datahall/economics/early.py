@@ -29,6 +29,13 @@ def check_cost(scenario: Scenario) -> None:
                 hint=f"leave {option(name)} out, or ask about a {_other(of_chip)}",
             )
     asked = scenario.one(Ownership)
+    published = {run.model for run in scenario.catalog.training_runs()}
+    if scenario.one(Purchase).predict and scenario.one(Purchase).priced not in published:
+        raise ScenarioError(
+            does_nothing("predict", "nobody published its chip-hours, and it is laid out anyway"),
+            field="predict",
+            hint=f"leave {option('predict')} out",
+        )
     if not of_chip and asked.depreciation == "market" and asked.life_s is not None:
         raise ScenarioError(
             does_nothing(

@@ -6,7 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
 from datahall.scenario.takes import Takes
 
-OWNED = (Takes("ownership"), Takes("site", only=("facility", "pue", "grid")))
+OWNED = (Takes("ownership"), Takes("site", only=("facility", "pue", "storage_share", "grid")))
 SERVED = (
     Takes("", only=("model", "seed")),
     Takes("purchase", only=("buy", "prices…")),
@@ -49,6 +49,7 @@ VERBS = (
             "h100-sxm --own --owner hyperscaler --life 5y",
             "llama-3.1-8b --tokens 1T --chips 256",
             "deepseek-v3 --own",
+            "gpt-4 --predict",
         ),
         details="Exit code 1 where nobody prices it.",
     ),

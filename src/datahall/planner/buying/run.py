@@ -34,6 +34,8 @@ from datahall.scenario.sections.training import TrainingJob
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.units import HOUR_S
 
+LAID_OUT_BY = ("seq", "global_batch", "precision")  # inputs that make another run of it
+
 
 class BoughtRun(NamedTuple):
     """A run with its cost, and how it was laid out where that was looked for."""
@@ -98,7 +100,7 @@ def bought_run(scenario: Scenario) -> BoughtRun:
     then = (
         published if published is not None and catalog.name_of("chip", published.chip) == chip.name else None
     )
-    same = then if _is_same_run(asked, then) else None
+    same = then if _is_same_run(scenario, asked, then) else None
     known = _known_hours(bought, same)
     run = run_of(asked, laid_job(asked)) if known is None else None
     hours = known or hours_of(run, job.num_tokens, design.chips)
@@ -141,9 +143,9 @@ def hours_of(run: Run | None, num_tokens: float, num_chips: int) -> Breakdown:
     return product("chip-hours", (derived("chips", num_chips, "count"), hours), "count")
 
 
-def _is_same_run(asked: Scenario, then: TrainingRun | None) -> bool:
-    """Whether it is the published run itself that is asked about: as many tokens on as many chips."""
-    if then is None:
+def _is_same_run(scenario: Scenario, asked: Scenario, then: TrainingRun | None) -> bool:
+    """Whether it is the published run itself that is asked about: as many tokens on as many chips, laid out alike."""
+    if then is None or any(scenario.given(name) for name in LAID_OUT_BY):
         return False
     design, job = asked.one(FabricDesign), asked.one(TrainingJob)
     return design.chips == then.num_chips and job.num_tokens == then.num_tokens
