@@ -1589,7 +1589,7 @@ def show_cost(
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
-        The same on spot (default: the median of fresh spot offers).
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
     predict : bool
@@ -1733,7 +1733,7 @@ def show_build_or_buy(
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
-        The same on spot (default: the median of fresh spot offers).
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
     owner : str
@@ -1770,13 +1770,13 @@ def show_build_or_buy(
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
     orchestration : str | float | None
-        Orchestration, over the bill (default: 12.5 %).
+        Orchestration, over the bill (default: as published).
     network_overhead : str | float | None
-        Network, over a bill of rent (default: 7.5 %).
+        Network, over a bill of rent (default: as published).
     storage_overhead : str | float | None
-        Storage, over the bill (default: 7.5 %).
+        Storage, over the bill (default: as published).
     monitoring : str | float | None
-        Monitoring, over the bill (default: 4 %).
+        Monitoring, over the bill (default: as published).
     api : str
         Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
         model).
@@ -1901,7 +1901,7 @@ def show_stage(
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
-        The same on spot (default: the median of fresh spot offers).
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
     owner : str
@@ -1938,13 +1938,13 @@ def show_stage(
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
     orchestration : str | float | None
-        Orchestration, over the bill (default: 12.5 %).
+        Orchestration, over the bill (default: as published).
     network_overhead : str | float | None
-        Network, over a bill of rent (default: 7.5 %).
+        Network, over a bill of rent (default: as published).
     storage_overhead : str | float | None
-        Storage, over the bill (default: 7.5 %).
+        Storage, over the bill (default: as published).
     monitoring : str | float | None
-        Monitoring, over the bill (default: 4 %).
+        Monitoring, over the bill (default: as published).
     api : str
         Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
         model).

@@ -16,17 +16,13 @@ YEAR_HOURS = YEAR_S / HOUR_S
 NO_INTEREST = 1e-8  # below it 1 − (1+i)^−n has no digits left, and the payments are those without
 
 
-def annuity_fraction(interest_fraction: float, life_years: float) -> float:
-    """Even payments a year over what they pay off.
-
-    >>> round(annuity_fraction(0.08, 4.0), 4), annuity_fraction(0.0, 4.0)
-    (0.3019, 0.25)
-    """
-    return annuity(derived("interest", interest_fraction, "fraction"), life_years).value
-
-
 def annuity(interest: Breakdown, life_years: float) -> Breakdown:
-    """The same as a chain: i / (1 − (1+i)^−n)."""
+    """Even payments a year over what they pay off: i / (1 − (1+i)^−n).
+
+    >>> from datahall.breakdown import given
+    >>> [round(annuity(given("interest", share, "fraction"), 4.0).value, 4) for share in (0.08, 0.0)]
+    [0.3019, 0.25]
+    """
     years = derived("years of life", life_years, "count")
     one = derived("the whole", 1.0, "fraction")
     if interest.value < NO_INTEREST:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.chip import Chip
-from datahall.economics.own import MONTH_HOURS
+from datahall.economics.market import cost_usd
 from datahall.economics.ways import Way, cheapest, owned_way, ways_of
 from datahall.fabric.design.parts import usual_server
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.ownership import Ownership
 from datahall.scenario.sections.purchase import Purchase
-from datahall.units import DAY_S, HOUR_S
+from datahall.units import DAY_S, MONTH_S
 
 USUAL_CHIPS = 1024  # of a cluster that is owned
 
@@ -35,11 +35,17 @@ class ChipCost(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def day_usd(self) -> float:
-        return self.all_usd_per_hour * DAY_S / HOUR_S
+        return self._over(DAY_S)
 
     @property
     def month_usd(self) -> float:
-        return self.all_usd_per_hour * MONTH_HOURS
+        return self._over(MONTH_S)
+
+    def _over(self, time_s: float) -> float:
+        """What all of them cost for some time."""
+        assert self.lead is not None
+        assert self.lead.hour is not None
+        return cost_usd(self.lead.hour, self.num_chips, time_s).value
 
     @property
     def owned_over_rented_ratio(self) -> float | None:

@@ -23,7 +23,6 @@ from datahall.scenario.sections.purchase import Purchase
 from datahall.units import HOUR_S
 
 PriceKind = Literal["on-demand", "reserved-1y", "reserved-3y", "spot"]
-KINDS: tuple[PriceKind, ...] = ("on-demand", "reserved-1y", "reserved-3y", "spot")
 FENCE = 1.5  # quartile distances
 FEW = 4  # offers, of which no quartiles can be told
 STALE, AUCTION, NO_HOST, FAR, NO_DISCOUNT = "stale", "auction", "host billed apart", "outlier", "no discount"

@@ -58,7 +58,7 @@ def used(scenario: Scenario, found: Choice) -> dict[str, Cell]:
 
 def own_words(best: Served) -> str:
     """What serves, and how it is had."""
-    return f"{counted(best.num_chips, 'chip')} of {best.candidate.replica.chip.name}, {best.way.name}"
+    return f"{counted(best.num_chips, 'chip')} of {best.candidate.replica.chip.name}, {best.had.name}"
 
 
 def _headline(scenario: Scenario, found: Choice) -> str:
@@ -124,8 +124,8 @@ def choice_results(found: Choice) -> dict[str, Cell]:
         results |= {
             "chip": best.candidate.replica.chip.name,
             "num_chips": best.num_chips,
-            "way": best.way.name,
-            "chip_usd_per_hour": best.way.usd_per_hour,
+            "way": best.had.name,
+            "chip_usd_per_hour": best.had.usd_per_hour,
             "replica_usd": best.own.replica.value,
             "replica_tokens": best.own.replica_tokens,
             "own_usd": best.own.month_usd(found.tokens),
@@ -158,7 +158,7 @@ def choice_tables(found: Choice) -> tuple[Table, ...]:
         _served_table(found),
         *((_curve_table(found),) if found.curve else ()),
         _token_table(found, best),
-        ways_table(best.ways, best.way),
+        ways_table(best.ways, best.had),
     )
 
 
@@ -171,7 +171,7 @@ def _served_table(found: Choice) -> Table:
         ),
         rows=tuple(
             (
-                one.candidate.replica.chip.name, one.num_chips, one.way.name, one.way.usd_per_hour,
+                one.candidate.replica.chip.name, one.num_chips, one.had.name, one.had.usd_per_hour,
                 one.own.month_usd(found.tokens), one.own.token_usd_per_mtok(found.tokens), one.own.full_usd_per_mtok,
             )
             for one in found.served
@@ -253,8 +253,8 @@ def choice_notes(scenario: Scenario, found: Choice) -> tuple[str, ...]:
         lines.append(f"nobody promises an API's latency; {option('api_latency')} says one that was measured")
     if best is not None:
         lines += [f"not priced: {line}" for line in not_priced(best.ways)]
-        if best.way.buying == "own" and best.way.owned is not None and best.way.owned.capex.missing:
-            lines.append(f"the price to own leaves out {' and '.join(best.way.owned.capex.missing)}")
+        if best.had.buying == "own" and best.had.owned is not None and best.had.owned.capex.missing:
+            lines.append(f"the price to own leaves out {' and '.join(best.had.owned.capex.missing)}")
         if not scenario.given("staff"):
             lines.append(f"no staff is counted; {option('staff')} adds it")
     return tuple(lines)

@@ -37,7 +37,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     candidate: Candidate
     ways: tuple[Way, ...]
-    way: Way  # the cheapest that is priced
+    had: Way  # the cheapest way that is priced
     own: Dedicated
     tokens: TokenCosts  # at the load asked, before overheads
 
@@ -182,7 +182,7 @@ def _priced(scenario: Scenario, best: Proposal, asked: Asked, peak: float) -> Se
     return Served(
         candidate=best,
         ways=ways,
-        way=way,
+        had=way,
         own=Dedicated(
             replica=_month(scenario, hour, owned=way.buying == "own"),
             replica_tokens=tokens,

@@ -120,16 +120,19 @@ class Overheads(Section, frozen=True, kw_only=True):
 
     orchestration_fraction: Annotated[
         float | None,
-        Share("Orchestration, over the bill (default: 12.5 %).", name="orchestration", group=RUNNING),
+        Share("Orchestration, over the bill (default: as published).", name="orchestration", group=RUNNING),
     ] = None
     network_fraction: Annotated[
         float | None,
-        Share("Network, over a bill of rent (default: 7.5 %).", name="network_overhead", group=RUNNING),
+        Share(
+            "Network, over a bill of rent (default: as published).", name="network_overhead", group=RUNNING
+        ),
     ] = None
     storage_fraction: Annotated[
         float | None,
-        Share("Storage, over the bill (default: 7.5 %).", name="storage_overhead", group=RUNNING),
+        Share("Storage, over the bill (default: as published).", name="storage_overhead", group=RUNNING),
     ] = None
     monitoring_fraction: Annotated[
-        float | None, Share("Monitoring, over the bill (default: 4 %).", name="monitoring", group=RUNNING)
+        float | None,
+        Share("Monitoring, over the bill (default: as published).", name="monitoring", group=RUNNING),
     ] = None

@@ -44,7 +44,7 @@ class Purchase(Section, frozen=True, kw_only=True):
     spot_usd_per_hour: Annotated[
         float | None,
         Quantity(
-            "The same on spot (default: the median of fresh spot offers).",
+            "Rent of a chip for an hour on spot (default: the median of fresh spot offers).",
             name="spot_price", above=True, most=MOST_USD_PER_HOUR, example="1.20USD/h", group=PRICES,
         ),
     ] = None  # fmt: skip
