@@ -19,6 +19,7 @@ import msgspec
 from datahall.breakdown import Breakdown, Source, derived, fact, given, product, quotient, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import Offer
+from datahall.counted import counted
 from datahall.scenario.sections.purchase import Purchase
 from datahall.units import HOUR_S
 
@@ -84,7 +85,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not self.listings:
             return f"nobody lists it {_SOLD[self.kind]}"
         flags = sorted({flag for one in self.listings for flag in one.flags})
-        return f"all {len(self.listings)} prices are out: {', '.join(flags)}"
+        return f"of {counted(len(self.listings), 'price')} none counts: {', '.join(flags)}"
 
 
 _SOLD = {
