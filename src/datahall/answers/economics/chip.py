@@ -100,7 +100,9 @@ def _owned_tables(scenario: Scenario, found: ChipCost) -> tuple[Table, ...]:
 def _notes(scenario: Scenario, found: ChipCost) -> list[str]:
     lines = [f"not priced: {line}" for line in not_priced(found.ways)]
     if found.owned.owned is not None and not scenario.given("repair_cost"):
-        lines.append(f"no repair is counted: nobody publishes it; {option('repair_cost')} adds a share of the price")
+        lines.append(
+            f"no repair is counted: nobody publishes it; {option('repair_cost')} adds a share of the price"
+        )
     if found.owned.owned is not None and not scenario.given("staff"):
         lines.append(f"staff is the published share of developing a model, unless {option('staff')} says it")
     lines.append(
