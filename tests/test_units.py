@@ -229,6 +229,7 @@ BASES: dict[str, dict[str, float]] = {
     "flop_per_s": {"FLOP/s": 1, "FLOPs/s": 1, "OP/s": 1, "FLOPS": 1, "OPS": 1},
     "s": {
         "s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
+        "y": 31557600, "year": 31557600, "years": 31557600,
     },
     "chip_s": {"chip-hours": 3600, "chip-h": 3600, "chip-days": 86400},
     "w": {"W": 1},
@@ -245,6 +246,17 @@ BASES: dict[str, dict[str, float]] = {
     "hz": {"Hz": 1},
     "m": {"m": 1},
     "usd": {"USD": 1, "$": 1, "": 1},
+    "usd_per_month": {"USD/month": 1, "$/month": 1, "/month": 1, "": 1},
+    "usd_per_w": {
+        f"{word}/{per}": usd / w
+        for word, usd in (("USD", 1), ("$", 1), ("", 1), ("MUSD", 1e6))
+        for per, w in (("W", 1), ("kW", 1e3), ("MW", 1e6))
+    },
+    "usd_per_w_month": {
+        f"{word}/{per}-month": 1 / w
+        for word in ("USD", "$", "")
+        for per, w in (("W", 1), ("kW", 1e3), ("MW", 1e6))
+    },
     "usd_per_hour": {"USD/h": 1, "$/h": 1, "USD/hour": 1, "/h": 1, "": 1},
     "usd_per_mtok": {"USD/Mtok": 1, "$/Mtok": 1, "/Mtok": 1, "": 1},
     "usd_per_gb": {"USD/GB": 1, "$/GB": 1, "/GB": 1, "": 1},

@@ -1628,6 +1628,471 @@ def show_datapath(
         datahall show datapath llama-3.1-405b --chips 16384 --storage parallel,tectonic --units 4
     """
 
+def show_cost(
+    priced: str,
+    *,
+    seed: str | int = 0,
+    own: bool = False,
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    predict: bool = False,
+    chip_hours: str | float | None = None,
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    storage_share: str | float = "2%",
+    grid: str = "usa",
+    tokens: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
+    chips: str | int | None = None,
+    chip: str = "",
+    restart: str | float | None = None,
+    preempted_every: str | float | None = None,
+    blocking: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a chip-hour costs by every way to have it, or a training run by three accountings, in four scopes.
+
+    Exit code 1 where nobody prices it.
+
+    Parameters
+    ----------
+    seed : str | int
+        Seed of every random draw. (default 0)
+    priced : str
+        A model that is trained, or a chip.
+    own : bool
+        Lead with owning, by its parts.
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    predict : bool
+        Lay a run out whose chip-hours were published, and count those it would take.
+    chip_hours : str | float | None
+        Chip-hours of the run (default: as published, else of its fastest layout, with failures).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
+    tokens : str | float | None
+        Tokens to train on (default: as published).
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
+        what the layout divides).
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
+        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+    chips : str | int | None
+        Chips of the run, or of a cluster that is owned (default: as published, or 1024).
+    chip : str
+        Chip that the run is on (default: as published).
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
+    blocking : str | float | None
+        Time that a checkpoint stops the run (default: as its tier takes).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show cost llama-3.1-405b
+        datahall show cost h100-sxm
+        datahall show cost h100-sxm --own --owner hyperscaler --life 5y
+        datahall show cost llama-3.1-8b --tokens 1T --chips 256
+        datahall show cost deepseek-v3 --own
+        datahall show cost gpt-4 --predict
+    """
+
+def show_build_or_buy(
+    scenario: str = "",
+    *,
+    model: str = "",
+    seed: str | int = 0,
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    storage_share: str | float = "2%",
+    grid: str = "usa",
+    orchestration: str | float | None = None,
+    network_overhead: str | float | None = None,
+    storage_overhead: str | float | None = None,
+    monitoring: str | float | None = None,
+    api: str = "",
+    cached: str | float = "0%",
+    batched: str | float = "0%",
+    api_latency: str | float | None = None,
+    traffic: str = "",
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    tpot: str | float = "50ms",
+    percentile: str | float = 95,
+    chips: str | Sequence[str] | None = None,
+    precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
+    headroom: str | float = "10%",
+    tp: str | int | None = None,
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
+    restart: str | float | None = None,
+    preempted_every: str | float | None = None,
+    tokens_per_month: str | float | None = None,
+    latency: str | float | None = None,
+    peak_to_mean: str | float = "3",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Tokens by an API or chips of one's own: the decision, its margin, and from which volume on it flips.
+
+    Exit code 1 where neither can be had within the latency. MODEL is a name of the catalogue or a
+    config.json in the Hugging Face format.
+
+    Parameters
+    ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
+    orchestration : str | float | None
+        Orchestration, over the bill (default: as published).
+    network_overhead : str | float | None
+        Network, over a bill of rent (default: as published).
+    storage_overhead : str | float | None
+        Storage, over the bill (default: as published).
+    monitoring : str | float | None
+        Monitoring, over the bill (default: as published).
+    api : str
+        Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
+        model).
+    cached : str | float
+        Share of input tokens that the API finds in its cache. (default 0%)
+    batched : str | float
+        Share of tokens that may wait a day. (default 0%)
+    api_latency : str | float | None
+        Time to the first token that the API was measured to have (default: nobody promises one).
+    traffic : str
+        Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    tpot : str | float
+        Most time per output token after the first. (default 50ms)
+    percentile : str | float
+        Share of requests that must keep both limits. (default 95)
+    chips : str | Sequence[str] | None
+        Kinds of chip to weigh (default: a few usual ones).
+    precision : str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]]
+        Formats to weigh. (default bf16,fp8)
+    headroom : str | float
+        Share of what a replica holds that is left free. (default 10%)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
+    tokens_per_month : str | float | None
+        Tokens a month, of prompts and answers.
+    latency : str | float | None
+        Most time to the first token.
+    peak_to_mean : str | float
+        Busiest hour over the mean. (default 3)
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show build-or-buy --tokens-per-month 2B --model llama-3.1-70b --latency 200ms
+        datahall show build-or-buy --tokens-per-month 20B --model llama-3.1-8b --api gpt-4o --buy rent
+    """
+
+def show_stage(
+    scenario: str = "",
+    *,
+    model: str = "",
+    seed: str | int = 0,
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
+    facility: str = "hyperscale",
+    pue: str | float | None = None,
+    storage_share: str | float = "2%",
+    grid: str = "usa",
+    orchestration: str | float | None = None,
+    network_overhead: str | float | None = None,
+    storage_overhead: str | float | None = None,
+    monitoring: str | float | None = None,
+    api: str = "",
+    cached: str | float = "0%",
+    batched: str | float = "0%",
+    api_latency: str | float | None = None,
+    traffic: str = "",
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    tpot: str | float = "50ms",
+    percentile: str | float = 95,
+    chips: str | Sequence[str] | None = None,
+    precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
+    headroom: str | float = "10%",
+    tp: str | int | None = None,
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
+    restart: str | float | None = None,
+    preempted_every: str | float | None = None,
+    latency: str | float | None = None,
+    peak_to_mean: str | float = "3",
+    customers: str | int | None = None,
+    tokens_per_customer: str | float | None = None,
+    revenue: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A firm that grows: what a customer costs, what is left, on what to run, and what flips next.
+
+    Exit code 1 where customers pay less than they cost. MODEL is a name of the catalogue or a
+    config.json in the Hugging Face format.
+
+    Parameters
+    ----------
+    scenario : str
+        A file, TOML or JSON, that says what is not said here.
+    model : str
+        Model that customers use (default: llama-3.1-70b).
+    seed : str | int
+        Seed of every random draw. (default 0)
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
+    facility : str
+        Building, of which the PUE and its parts are known. (default hyperscale)
+    pue : str | float | None
+        Power of the site over that of its IT (default: the building's).
+    storage_share : str | float
+        Power of storage over that of the servers. (default 2%)
+    grid : str
+        Electricity grid: texas, virginia, sweden, … . (default usa)
+    orchestration : str | float | None
+        Orchestration, over the bill (default: as published).
+    network_overhead : str | float | None
+        Network, over a bill of rent (default: as published).
+    storage_overhead : str | float | None
+        Storage, over the bill (default: as published).
+    monitoring : str | float | None
+        Monitoring, over the bill (default: as published).
+    api : str
+        Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
+        model).
+    cached : str | float
+        Share of input tokens that the API finds in its cache. (default 0%)
+    batched : str | float
+        Share of tokens that may wait a day. (default 0%)
+    api_latency : str | float | None
+        Time to the first token that the API was measured to have (default: nobody promises one).
+    traffic : str
+        Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    tpot : str | float
+        Most time per output token after the first. (default 50ms)
+    percentile : str | float
+        Share of requests that must keep both limits. (default 95)
+    chips : str | Sequence[str] | None
+        Kinds of chip to weigh (default: a few usual ones).
+    precision : str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]]
+        Formats to weigh. (default bf16,fp8)
+    headroom : str | float
+        Share of what a replica holds that is left free. (default 10%)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    restart : str | float | None
+        A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
+    latency : str | float | None
+        Most time to the first token.
+    peak_to_mean : str | float
+        Busiest hour over the mean. (default 3)
+    customers : str | int | None
+        Customers.
+    tokens_per_customer : str | float | None
+        Tokens a month of one customer.
+    revenue : str | float | None
+        What a customer pays a month.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show stage --customers 1500 --tokens-per-customer 3M
+        datahall show stage --customers 20000 --tokens-per-customer 3M --revenue 30USD --model llama-3.1-8b
+    """
+
 def simulate_serve(
     model: str,
     *,

@@ -17,6 +17,7 @@ GB = 1e9
 GIB = float(2**30)
 HOUR_S = 3600.0
 DAY_S = 86400.0
+YEAR_S = 365.25 * DAY_S
 KWH_J = 3.6e6
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -39,9 +40,9 @@ _COUNT = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _TIME = {
     **_scaled({"s": 1.0}, _SMALL, {"": 1.0}),
     "sec": 1.0, "min": 60.0, "h": HOUR_S, "hour": HOUR_S, "hours": HOUR_S,
-    "d": DAY_S, "day": DAY_S, "days": DAY_S,
+    "d": DAY_S, "day": DAY_S, "days": DAY_S, "y": YEAR_S, "year": YEAR_S, "years": YEAR_S,
 }  # fmt: skip
-MONTH_S = 365.25 / 12 * DAY_S  # as rates "per month" are meant
+MONTH_S = YEAR_S / 12  # as rates "per month" are meant
 _PER_DAY = {
     "": 1.0, "/day": 1.0, "%/day": 0.01, "/month": DAY_S / MONTH_S, "%/month": 0.01 * DAY_S / MONTH_S,
 }  # fmt: skip
@@ -55,6 +56,7 @@ def _per_second(units: dict[str, float], *words: str) -> dict[str, float]:
 
 
 _PER_ENERGY = {"kWh": KWH_J, "MWh": 1e3 * KWH_J}
+_PER_POWER = {"W": 1.0, "kW": 1e3, "MW": 1e6}
 _BITS_PER_S = {prefix + "bps": scale / 8 for prefix, scale in _DECIMAL.items()}
 
 # unit suffix of an attribute -> spellings a person may write for it, as factors to SI
@@ -82,6 +84,15 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "hz": _scaled({"Hz": 1.0}, _DECIMAL),
     "m": {"m": 1.0, "km": 1e3},
     "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "": 1.0},
+    "usd_per_month": {"USD/month": 1.0, "$/month": 1.0, "/month": 1.0, "": 1.0},
+    "usd_per_w": {
+        f"{word}/{per}": dollars / watt
+        for word, dollars in (("USD", 1.0), ("$", 1.0), ("MUSD", 1e6), ("", 1.0))
+        for per, watt in _PER_POWER.items()
+    },
+    "usd_per_w_month": {
+        f"{word}/{per}-month": 1.0 / watt for word in ("USD", "$", "") for per, watt in _PER_POWER.items()
+    },
     "usd_per_hour": {"USD/h": 1.0, "$/h": 1.0, "USD/hour": 1.0, "/h": 1.0, "": 1.0},
     "usd_per_mtok": {"USD/Mtok": 1.0, "$/Mtok": 1.0, "/Mtok": 1.0, "": 1.0},
     "usd_per_gb": {"USD/GB": 1.0, "$/GB": 1.0, "/GB": 1.0, "": 1.0},
@@ -120,7 +131,8 @@ _SHOWN: dict[str, tuple[str, str]] = {
 _RATES = {"per_s": "/s", "per_day": "/day", "per_node_day": "/node-day"}
 # what stands behind a price
 _PRICED = {
-    "usd": "", "usd_per_hour": " /h", "usd_per_mtok": " /Mtok", "usd_per_gb": " /GB",
+    "usd": "", "usd_per_hour": " /h", "usd_per_month": " /month", "usd_per_w": " /W",
+    "usd_per_mtok": " /Mtok", "usd_per_gb": " /GB",
     "usd_per_gb_month": " /GB-month",
 }  # fmt: skip
 
@@ -191,6 +203,9 @@ _SAID: dict[str, tuple[str, str]] = {
     "kelvin": ("temperature", '"10 K"'), "m3_per_s": ("flow", '"172 L/min"'), "m": ("length", '"30 m"'),
     "j_per_token": ("energy of a token", '"2 J/token"'), "j_per_byte": ("energy of a byte", '"150 pJ/B"'),
     "j_per_value": ("energy of a value", '"20 pJ/value"'), "usd": ("money", '"30000 USD"'),
+    "usd_per_month": ("a price per month", '"20000 USD/month"'),
+    "usd_per_w": ("the price of power that is built", '"11.7 USD/W"'),
+    "usd_per_w_month": ("rent of power", '"184 USD/kW-month"'),
     "usd_per_hour": ("a price per hour", '"2.50 USD/h"'), "usd_per_mtok": ("a price of tokens", '"0.60 USD/Mtok"'),
     "usd_per_gb": ("a price of data", '"0.02 USD/GB"'),
     "usd_per_gb_month": ("a price of data that is kept", '"0.023 USD/GB-month"'),
@@ -338,6 +353,8 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return f"P{round(value * 100, 6):.9g}"
     if unit == "usd_per_j":
         return f"${_digits(value * KWH_J, 3)} /kWh"
+    if unit == "usd_per_w_month":
+        return f"{fmt(value * 1e3, 'usd')} /kW-month"
     if unit in _PRICED:
         tail = _PRICED[unit]
         if 1000 <= abs(value) < HUGE:

@@ -38,6 +38,17 @@ WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}
 # the input that a leaf names, where it does not have the name of the input
 CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "PUE": ("pue",),
+    "a spot node stays": ("preempted_every",),
+    "network": ("network_overhead",),
+    "price of a chip, all in": ("capex",),
+    "price of energy": ("energy_price",),
+    "rent of space": ("colo",),
+    "repair": ("repair_cost",),
+    "share in batches": ("batched",),
+    "share in its cache": ("cached",),
+    "share of hours used": ("used",),
+    "stop for a checkpoint": ("blocking",),
+    "storage": ("storage_overhead",),
     "TPOT limit": ("tpot",),
     "TTFT limit": ("ttft",),
     "a planned stop": ("planned",),

@@ -55,6 +55,9 @@ ALWAYS = {
     "simulate fabric": ("chips", "job"),
     "show datapath": ("chips",),
     "simulate cluster": ("chips", "cluster_job"),
+    "show cost": ("chips", "tokens"),
+    "show build-or-buy": ("chips",),
+    "show stage": ("chips", "model"),
 }
 # of which one must stand
 ONE_OF = {"simulate serve": ("rate", "users", "trace"), "plan serve": ("rate", "users")}
@@ -208,6 +211,16 @@ CHEAP: dict[str, Sequence[Any]] = {
     "shock_rate": ("1e-3/day", 1e-4),
     "shock_nodes": (4, "8"),
     "spares_enough": ("99 %", 0.9),
+    "buy": (["rent"], ["rent", "own"], "rent,spot"),
+    "provider": (["lambda", "runpod"], "nebius"),
+    "chip_hours": ("1M", 50000),
+    "hardware_age": ("1y", "2 years"),
+    "api": ("gpt-4o", "openai/gpt-4o-mini"),
+    "tokens_per_month": ("2B", 5e9),
+    "tokens_per_customer": ("3M", 1e6),
+    "customers": (1500, "200"),
+    "life": ("5y", "3 years"),
+    "owner": ("hyperscaler", "neocloud"),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),
@@ -226,6 +239,13 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show collective", "tokens"): (4096, "8k"),
     ("show memory", "chips"): (8, "16"),
     ("show power", "chips"): (16, "64"),
+    ("show cost", "priced"): SMALL_ENOUGH,
+    ("show cost", "chips"): (8, "16"),
+    ("show cost", "tokens"): ("2e11",),
+    ("show cost", "global_batch"): (32, "64"),
+    ("show build-or-buy", "tp"): (1, 2),
+    ("show build-or-buy", "latency"): ("1s", "2 s"),
+    ("show stage", "latency"): ("1s", "2 s"),
     ("show power", "global_batch"): (64, "128"),
     ("show power", "context"): ("ring", "all-to-all"),
     ("show power", "dp"): (8,),
@@ -309,6 +329,11 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
 }
 # what a room asks for beside an input, which its declaration cannot say; None takes something away
 MOE = ("experts", "tokens", "topk", "hidden", "precision")
+# spot prices are of a chip, and not of a run
+OF_A_CHIP = {
+    "priced": "h100-sxm",
+    **dict.fromkeys(("predict", "chip_hours", "tokens", "seq", "precision", "chip")),
+}
 PARTS = ("0", 0, [0])  # of a fabric: there is one of everything
 COMPANY: dict[str, dict[str, Any]] = {
     "wait": {"batching": "dynamic"},
@@ -329,11 +354,18 @@ COMPANY: dict[str, dict[str, Any]] = {
     "deadline": {"chips": None, "days": None, "tokens": "1T"},
     "tokens": {"days": None},
     **{
-        name: {"tier": "remote", "save": None, "copy": None, "synchronous": None}
+        name: {"tier": "remote", "save": None, "copy": None, "synchronous": None, **OF_A_CHIP}
         for name in ("interval", "blocking")
     },
     "tier": dict.fromkeys(("interval", "blocking")),
-    "restart": dict.fromkeys(("detect", "reschedule", "warm_up")),
+    "restart": {**dict.fromkeys(("detect", "reschedule", "warm_up")), **OF_A_CHIP, "buy": ["rent", "spot"]},
+    "preempted_every": {**OF_A_CHIP, "buy": ["rent", "spot"]},
+    "spot_price": {**OF_A_CHIP, "buy": ["rent", "spot"]},
+    "predict": {"priced": "llama-3.1-405b", **dict.fromkeys(("chips", "tokens", "chip_hours"))},
+    "chip_hours": {"predict": None},
+    "depreciation": dict.fromkeys(("life", "residual", "interest", "hardware_age")),
+    "hardware_age": {"depreciation": "market", **dict.fromkeys(("life", "residual", "interest"))},
+    **{name: {"depreciation": None, "hardware_age": None} for name in ("life", "residual", "interest")},
     "sdc_every": {"sdc": "replay"},
     "sides": {
         "on": "torus",
@@ -432,6 +464,11 @@ BY_UNIT: dict[str, Sequence[Any]] = {
     "w": ("100 MW", "20 kW"),
     "w_per_s": ("10 MW/min", "1 MW/s"),
     "j": ("65 J", "1 kJ"),
+    "usd": (20000, "30000 USD"),
+    "usd_per_hour": ("2.50 USD/h", 1.5),
+    "usd_per_month": (20000, "5000 USD/month"),
+    "usd_per_w_month": ("150 USD/kW-month",),
+    "usd_per_j": ("0.1 USD/kWh",),
 }
 BY_KIND: dict[type[Kind], Sequence[Any]] = {
     Percentile: (50, "P95", "99 %", 0.9),
@@ -454,4 +491,6 @@ MOST_AT_ONCE = {
     "plan serve": 8,
     "show techniques": 10,
     "plan train": 6,
+    "show build-or-buy": 12,
+    "show stage": 12,
 }  # inputs of a question that takes seconds

@@ -83,6 +83,20 @@ WRONG = {
         '[datapath]\nworkload = "resnet50"\n[fabric]\nchips = 64\nchip = "b200"\n',
         '[datapath]\nworkload = "unet3d"\ndataset = "1 GB"\n[fabric]\nchips = 64\n',
     ),
+    "show cost": (
+        '[purchase]\npriced = "llama-3.1-8b"\n',
+        '[purchase]\npriced = "h100-sxm"\n[training]\ntokens = "1T"\n',
+        '[purchase]\npriced = "gpt-4"\n[site]\ngrid = "atlantis"\n',
+        '[purchase]\npriced = "gpt-4"\nprovider = ["nobody"]\n',
+    ),
+    "show build-or-buy": (
+        f'{MODEL}[business]\ntokens_per_month = "2B"\n[purchase]\nbuy = ["api"]\n',
+        f'{MODEL}[business]\ntokens_per_month = "2B"\n[purchase]\nspot_price = 1\n',
+    ),
+    "show stage": (
+        '[business]\ncustomers = 10\ntokens_per_customer = "1M"\n[purchase]\nbuy = ["api"]\n',
+        '[business]\ncustomers = 1000000000\ntokens_per_customer = "1000T"\n',
+    ),
     "simulate cluster": (
         f'{ON_NOTHING}[[cluster_job]]\nchips = 8\nrun = "1h"\n',
         '[fabric]\nchips = 16\n[[cluster_job]]\nchips = 32\nrun = "1h"\n',

@@ -22,6 +22,7 @@ from datahall.catalog.index import Index, Named, folded, unknown
 from datahall.catalog.kinds import KINDS, references
 from datahall.catalog.names import names_in
 from datahall.catalog.search import Hit, search
+from datahall.catalog.shelves.costs import OfCosts
 from datahall.catalog.shelves.failures import Failing
 from datahall.catalog.shelves.sites import OfSites
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent / "data"
 
 
-class Catalog(Failing, OfSites):
+class Catalog(Failing, OfSites, OfCosts):
     """Chips, links, servers, models, offers, what networks are made of and how often it breaks, by name."""
 
     def __init__(

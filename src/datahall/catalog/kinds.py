@@ -48,6 +48,13 @@ KINDS = {
     "buffer": EntryKind("sites.toml", "site.buffer"),
     "storage": EntryKind("storage.toml", "stored.storage", searched=True),
     "dataset": EntryKind("storage.toml", "stored.dataset", searched=True),
+    "owner": EntryKind("costs.toml", "bought.owner"),
+    "share": EntryKind("costs.toml", "bought.share"),
+    "stage": EntryKind("costs.toml", "bought.stage"),
+    "training_run": EntryKind(
+        "training_runs.toml", "bought.training_run", called="training run",
+        keys=(("model", "model"), ("chip", "chip")),
+    ),
 }  # fmt: skip
 
 

@@ -155,8 +155,8 @@ def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
 
     A restart R succeeds before the next failure with p = e^{−R/M}, and takes M (1 − p)/p in the mean: any failure, one
     every M, begins it anew.  Of a failure that is waited for what is left of R is shorter, as it is noticed meanwhile;
-    R has the hot spares that failures find free, those that are taken away find none.  One that stops the run comes every M' ≥ M of work: with p₁ of it and p of the others
-    1 / (1 + M/M' · (1 − p₁)/p) is left.
+    R has the hot spares that failures find free, and what is taken away finds none.  One that stops the run comes every
+    M' ≥ M of work: with p₁ of it and p of the others 1 / (1 + M/M' · (1 − p₁)/p) is left.
     """
     recovery, every_s = run.recovery, run.mttf_s
     if every_s == inf or plan.mttf_s == inf:

@@ -94,8 +94,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         attempts, name = Attempts(self), self.root.model
         model = model_of(name, self.catalog) if name else None
         for made in self.sections.values():
-            attempts.errors += [problem for section in made for problem in section.problems(model)]
+            attempts.errors += [
+                problem for section in made for problem in section.problems(model) if self._may_say(problem)
+            ]
         attempts.finish()
+
+    def _may_say(self, problem: DatahallError) -> bool:
+        """Whether a verb takes the input that would mend it: how often requests come is not asked of every service."""
+        return not problem.field or problem.field in self.form.fields
 
     def where(self, name: str, index: int = 0, section: str = "") -> str:
         """The place of an input or a table: file:line, or nothing where no file was read.

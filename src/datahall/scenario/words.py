@@ -97,3 +97,9 @@ KEEPINGS: tuple[Keeping, ...] = get_args(Keeping)
 # what NCCL can be limited to, as NCCL_ALGO spells it; what each is: fabric/collectives/algorithms/table.py
 NcclAlgo = Literal["ring", "tree", "nvls", "nvls-tree", "pat"]
 NCCL_ALGOS: tuple[NcclAlgo, ...] = get_args(NcclAlgo)
+
+# how chips or tokens are bought, and how hardware that is owned loses its value: economics/
+Buying = Literal["rent", "reserved", "spot", "own", "api"]
+Depreciation = Literal["annuity", "market"]
+BUYINGS: tuple[Buying, ...] = get_args(Buying)
+DEPRECIATIONS: tuple[Depreciation, ...] = get_args(Depreciation)

@@ -25,6 +25,9 @@ SAMPLES = {
     "grid": "texas",
     "storage": "nvme",
     "workload": "resnet50",
+    "owner": "neocloud",
+    "provider": "lambda",
+    "priced": "llama-3.1-405b",
 }
 
 
@@ -100,6 +103,10 @@ class Name(Kind, frozen=True):
             return at.catalog.name_of(self.of, name)
         if self.of == "workload":
             return workload_name(name, at)
+        if self.of == "priced":
+            return priced_name(name, at)
+        if self.of == "provider":
+            return provider_name(name, at)
         if not name:
             raise self.wrong(raw)
         return name
@@ -140,6 +147,31 @@ def workload_name(name: str, at: Reading) -> str:
         raise UnknownNameError(
             "workload", name, [*known, *error.nearest], hint=f"{', '.join(known)}, or a model that reads text"
         ) from None
+
+
+def priced_name(name: str, at: Reading) -> str:
+    """A model that is trained, or a chip."""
+    if at.catalog.knows("chip", name):
+        return at.catalog.name_of("chip", name)
+    try:
+        return model_name(name, at)
+    except UnknownNameError as error:
+        known = [one for kind in ("chip", "model") for one in at.catalog.names(kind)]
+        raise UnknownNameError(
+            "model or chip",
+            name,
+            [*known, *error.nearest],
+            hint="all of them: datahall catalog models, catalog chips",
+        ) from None
+
+
+def provider_name(name: str, at: Reading) -> str:
+    """Whoever sells chips by the hour."""
+    known = sorted({offer.provider for offer in at.catalog.offers() if not offer.purchase_usd > 0.0})
+    folded = {_folded(one): one for one in known}
+    if _folded(name) not in folded:
+        raise UnknownNameError("provider", name, known, hint=f"they are {', '.join(known)}")
+    return folded[_folded(name)]
 
 
 def _is_path(name: str, path: Path) -> bool:

@@ -1,0 +1,162 @@
+"""What a chip costs with its share of everything around it: server, network, and what racks and storage add.
+
+    all in = server + network + racks, storage, installation
+
+The network is the bill of a fat tree of so many chips, counted part by part.  Where a price of everything is published,
+what it leaves over server and network is the rest; where none is, the rest is left out and said to be.  A chip that is
+sold alone stands for its share of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from datahall.breakdown import Breakdown, Source, derived, difference, fact, given, product, quotient, total
+from datahall.catalog import Catalog
+from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.offer import Offer
+from datahall.errors import UnsupportedError
+from datahall.fabric.design.asked import design_for
+from datahall.fabric.design.bill import Bill, bill
+from datahall.fabric.design.parts import usual_server
+from datahall.scenario.sections.fabric import FabricDesign
+
+ALL_IN, BARE, USED = "all-in", "capex", "used"
+NETWORK = "fat-tree"
+SERVER_PART, NETWORK_PART, REST_PART = "server", "network", "racks, storage, installation"
+
+
+class Capex(msgspec.Struct, frozen=True, kw_only=True):
+    """The price of a chip with its share of everything, and its accelerator alone."""
+
+    price: Breakdown  # the sum of its parts
+    server: Breakdown
+    chip: Breakdown  # of the server, the accelerator
+    date: str  # of the newest price in it
+    missing: tuple[str, ...] = ()  # what it leaves out
+
+    @property
+    def parts(self) -> tuple[Breakdown, ...]:
+        """What the price is the sum of; nothing where it is one price."""
+        return self.price.parts if self.price.operation == "sum" else ()
+
+    def share_of(self, part: Breakdown) -> float:
+        """What a part is of the price."""
+        return part.value / self.price.value
+
+
+def capex_of(chip: Chip, num_chips: int, catalog: Catalog, said_usd: float | None = None) -> Capex | None:
+    """What so many chips cost each; None where nobody sells them."""
+    share = _share(catalog)
+    if said_usd is not None:
+        price = given("price of a chip, all in", said_usd, "usd", field="capex")
+        return Capex(price=price, server=price, chip=product("accelerator", (share, price), "usd"), date="")
+    wires = network_bill(chip, num_chips, catalog)
+    found = _all_in(chip, wires, catalog) or _by_parts(chip, wires, num_chips, catalog)
+    if found is None:
+        return None
+    price, server, dated, missing = found
+    return Capex(
+        price=price,
+        server=server,
+        chip=product("accelerator", (share, server), "usd"),
+        date=dated,
+        missing=missing,
+    )
+
+
+def bought_then(server: Breakdown, chip: Chip, num_chips: int, catalog: Catalog) -> Capex:
+    """The same of servers whose price was published when they were bought."""
+    wires = network_bill(chip, num_chips, catalog)
+    parts = (server, *((_network(wires),) if wires is not None else ()))
+    sources = server.citations()
+    return Capex(
+        price=total("price of a chip, all in", parts),
+        server=server,
+        chip=product("accelerator", (_share(catalog), server), "usd"),
+        date=sources[0].date if sources else "",
+        missing=(REST_PART,),
+    )
+
+
+def network_bill(chip: Chip, num_chips: int, catalog: Catalog) -> Bill | None:
+    """The switches and cables of a fat tree of so many chips; None of one server, or where nobody sells the parts."""
+    server = usual_server(catalog, chip)
+    if num_chips <= server.num_chips:
+        return None
+    asked = FabricDesign(topology=NETWORK, chip=chip.name, chips=num_chips)
+    try:
+        return bill(design_for(asked, catalog, num_chips=num_chips, least_domains=1), catalog)
+    except UnsupportedError:
+        return None
+
+
+def _network(wires: Bill) -> Breakdown:
+    return quotient(
+        NETWORK_PART, wires.price, derived("chips of the fabric", wires.num_chips, "count"), "usd"
+    )
+
+
+def _share(catalog: Catalog) -> Breakdown:
+    known = catalog.share("accelerators-of-server").fact
+    return fact("accelerator of a server", known.value, "fraction", known.source, note=known.note)
+
+
+_Found = tuple[Breakdown, Breakdown, str, tuple[str, ...]]
+
+
+def _all_in(chip: Chip, wires: Bill | None, catalog: Catalog) -> _Found | None:
+    """From a price of everything, and one of the bare server where there is one."""
+    whole = _newest(catalog, chip, lambda one: one.basis.endswith(ALL_IN))
+    if whole is None:
+        return None
+    bare = _newest(catalog, chip, lambda one: one.basis.startswith(BARE) and not one.basis.endswith(ALL_IN))
+    if bare is None or wires is None:
+        return _each("price of a chip, all in", whole), _each(SERVER_PART, whole), whole.date, ()
+    server, network = _each(SERVER_PART, bare), _network(wires)
+    rest = difference(REST_PART, _each("everything", whole), server, network)
+    if rest.value < 0.0:
+        return _each("price of a chip, all in", whole), server, whole.date, ()
+    return total("price of a chip, all in", (server, network, rest)), server, whole.date, ()
+
+
+def _by_parts(chip: Chip, wires: Bill | None, num_chips: int, catalog: Catalog) -> _Found | None:
+    """From the price of a server, or of the chip alone, with the network's."""
+    server, dated = _server_price(chip, catalog)
+    if server is None:
+        return None
+    parts = (server, *((_network(wires),) if wires is not None else ()))
+    alone = wires is not None or num_chips <= usual_server(catalog, chip).num_chips
+    missing = (REST_PART,) if alone else (NETWORK_PART, REST_PART)
+    return total("price of a chip, all in", parts), server, dated, missing
+
+
+def _server_price(chip: Chip, catalog: Catalog) -> tuple[Breakdown | None, str]:
+    home = usual_server(catalog, chip)
+    listed = home.facts.get("price_usd")
+    if listed is not None:
+        whole = fact(home.title, listed.value, "usd", listed.source, note=listed.note)
+        each = quotient(SERVER_PART, whole, derived("chips of it", home.num_chips, "count"), "usd")
+        return each, listed.source.date
+    sold = _newest(catalog, chip, lambda one: ALL_IN not in one.basis)
+    if sold is None:
+        return None, ""
+    return _each(SERVER_PART, sold), sold.date
+
+
+def _each(name: str, offer: Offer) -> Breakdown:
+    source = Source(offer.source.title, offer.date, offer.source.kind)
+    whole = fact(offer.gpu or offer.chip, offer.purchase_usd, "usd", source, note=offer.note)
+    return quotient(name, whole, derived("chips in the price", offer.num_chips, "count"), "usd")
+
+
+def _newest(catalog: Catalog, chip: Chip, wanted: Callable[[Offer], bool]) -> Offer | None:
+    """The newest price to buy that somebody wants, unless it is of used ones."""
+    sold = [
+        offer
+        for offer in catalog.offers(chip.name, "purchase")
+        if offer.purchase_usd > 0.0 and wanted(offer) and USED not in offer.gpu and USED not in offer.note
+    ]
+    return max(sold, key=lambda one: (one.date, one.name), default=None)

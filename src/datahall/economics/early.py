@@ -1,0 +1,56 @@
+"""A question of cost as it is asked, refused before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from datahall.errors import ScenarioError, option
+from datahall.scenario.idle import does_nothing
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.ownership import Ownership
+from datahall.scenario.sections.purchase import Purchase
+
+OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
+OF_A_CHIP = ("spot_price", "preempted_every", "restart", "blocking")
+
+
+def is_chip(scenario: Scenario) -> bool:
+    """Whether it is a chip that is asked about, and not the training of a model."""
+    return scenario.catalog.knows("chip", scenario.one(Purchase).priced)
+
+
+def check_cost(scenario: Scenario) -> None:
+    """Refuse what says nothing of a chip, or of a run."""
+    of_chip = is_chip(scenario)
+    for name in OF_A_RUN if of_chip else OF_A_CHIP:
+        if scenario.given(name):
+            why = "it is of a run, and a chip is asked about" if of_chip else "the rent of a run is on demand"
+            raise ScenarioError(
+                does_nothing(name, why),
+                field=name,
+                hint=f"leave {option(name)} out, or ask about a {_other(of_chip)}",
+            )
+    asked = scenario.one(Ownership)
+    published = {run.model for run in scenario.catalog.training_runs()}
+    if scenario.one(Purchase).predict and scenario.one(Purchase).priced not in published:
+        raise ScenarioError(
+            does_nothing("predict", "nobody published its chip-hours, and it is laid out anyway"),
+            field="predict",
+            hint=f"leave {option('predict')} out",
+        )
+    if not of_chip and asked.depreciation == "market" and asked.life_s is not None:
+        raise ScenarioError(
+            does_nothing(
+                "life", f"with {option('depreciation', 'market')} hardware loses value while the run lasts"
+            ),
+            field="life",
+            hint=option("depreciation", "annuity"),
+        )
+    if of_chip and asked.depreciation != "market" and asked.age_s is not None:
+        raise ScenarioError(
+            does_nothing("hardware_age", "an annuity costs the same every year"),
+            field="hardware_age",
+            hint=option("depreciation", "market"),
+        )
+
+
+def _other(of_chip: bool) -> str:
+    return "model" if of_chip else "chip"

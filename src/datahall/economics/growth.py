@@ -1,0 +1,102 @@
+"""What a customer costs and leaves as a firm grows, and at how many customers which way becomes the cheapest.
+
+cost of a customer = infrastructure / customers,   gross margin = 1 − cost / revenue
+flips at V* / tokens of a customer,  V* of `break_even.py`
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from datahall.breakdown import Breakdown, derived, quotient
+from datahall.catalog.entries.bought.stage import Stage
+from datahall.economics.break_even import Dedicated, break_even
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """A firm with so many customers that each use so many tokens a month."""
+
+    num_customers: int
+    customer_tokens: float
+    api: Breakdown | None  # a million tokens of an API [USD/Mtok]
+    own: Dedicated | None  # a service of one's own
+    stages: tuple[Stage, ...]
+    revenue_usd: float | None  # of a customer, a month
+
+    @property
+    def tokens(self) -> float:
+        return self.num_customers * self.customer_tokens
+
+    @property
+    def api_usd(self) -> float:
+        """The month by an API; inf where nobody hosts the model."""
+        return inf if self.api is None else self.api.value / 1e6 * self.tokens
+
+    @property
+    def own_usd(self) -> float:
+        """The month on one's own replicas; inf where none can serve it."""
+        return inf if self.own is None else self.own.month_usd(self.tokens)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether one's own replicas are the cheaper way."""
+        return self.own_usd < self.api_usd
+
+    @property
+    def month_usd(self) -> float:
+        return min(self.own_usd, self.api_usd)
+
+    @property
+    def customer_usd(self) -> float:
+        return self.month_usd / self.num_customers
+
+    @property
+    def margin_fraction(self) -> float | None:
+        """What is left of revenue after infrastructure; None where nobody says the revenue."""
+        return None if self.revenue_usd is None else 1.0 - self.customer_usd / self.revenue_usd
+
+    @property
+    def infrastructure_fraction(self) -> float | None:
+        """Of revenue."""
+        return None if self.revenue_usd is None else self.customer_usd / self.revenue_usd
+
+    def needed_usd(self, share_fraction: float) -> float:
+        """What a customer must pay so that infrastructure takes such a share of it."""
+        return self.customer_usd / share_fraction
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that so many customers are in."""
+        return next(one for one in reversed(self.stages) if self.num_customers >= one.num_customers)
+
+    @property
+    def next_stage(self) -> Stage | None:
+        return next((one for one in self.stages if one.num_customers > self.num_customers), None)
+
+    @property
+    def flips(self) -> Breakdown | None:
+        """Customers from which one's own replicas are cheaper; None where they never are."""
+        found = break_even(self.own, self.api) if self.own is not None and self.api is not None else None
+        if found is None:
+            return None
+        return quotient(
+            "customers at break-even",
+            found,
+            derived("tokens of a customer", self.customer_tokens, "tokens"),
+            "count",
+        )
+
+    def at(self, num_customers: int) -> Growth:
+        """The same with other customers."""
+        return msgspec.structs.replace(self, num_customers=num_customers)
+
+
+def sizes(growth: Growth) -> tuple[int, ...]:
+    """Customers that are worth a row: where stages begin, now, and where the cheapest way changes."""
+    flips = growth.flips
+    found = {stage.num_customers for stage in growth.stages} | {growth.num_customers}
+    if flips is not None:
+        found.add(max(1, round(flips.value)))
+    return tuple(sorted(found))

@@ -1,0 +1,120 @@
+"""Every way to have a chip for an hour that somebody allows, cheapest first; what has no price says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+import msgspec
+
+from datahall.breakdown import Breakdown
+from datahall.catalog.entries.chip import Chip
+from datahall.economics.capex import capex_of
+from datahall.economics.market import Market, PriceKind, market_of
+from datahall.economics.own import Owned, owned_hour, place_of, terms_of
+from datahall.economics.spot import effective_price
+from datahall.fabric.design.parts import usual_server
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.operations.checkpoint import Checkpointing
+from datahall.scenario.sections.operations.run import Recovering
+from datahall.scenario.sections.operations.site import Site
+from datahall.scenario.sections.ownership import Ownership
+from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.words import Buying
+
+RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")
+CALLED = {
+    "on-demand": "rented on demand",
+    "reserved-1y": "reserved for a year",
+    "reserved-3y": "reserved for 3 years",
+    "spot": "on spot",
+}
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to have a chip for an hour."""
+
+    buying: Buying
+    name: str
+    hour: Breakdown | None  # None: not priced
+    why_not: str = ""
+    date: str = ""
+    market: Market | None = None
+    owned: Owned | None = None
+
+    @property
+    def usd_per_hour(self) -> float:
+        return self.hour.value if self.hour is not None else float("inf")
+
+
+def ways_of(
+    scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
+    drawn: Breakdown | None = None, buy: tuple[Buying, ...] = (),
+) -> tuple[Way, ...]:  # fmt: skip
+    """All ways that are allowed to have so many chips, the cheapest first.
+
+    A job on `job_chips` of them stops when a node of these is taken away.
+    """
+    asked = scenario.one(Purchase)
+    allowed = buy or asked.buy
+    nodes = ceil((job_chips or num_chips) / usual_server(scenario.catalog, chip).num_host_chips)
+    found: list[Way] = []
+    if "rent" in allowed:
+        found.append(_rented(market_of(chip.name, "on-demand", asked, scenario.catalog), "rent"))
+    if "reserved" in allowed:
+        markets = (market_of(chip.name, kind, asked, scenario.catalog) for kind in RESERVED)
+        found += [_rented(market, "reserved") for market in markets]
+    if "spot" in allowed:
+        found.append(_on_spot(scenario, chip, nodes, trains=trains))
+    if "own" in allowed:
+        found.append(owned_way(scenario, chip, num_chips, drawn=drawn))
+    return tuple(sorted(found, key=lambda way: (way.usd_per_hour, way.name)))
+
+
+def cheapest(ways: tuple[Way, ...]) -> Way | None:
+    """The cheapest that is priced; None where none is."""
+    return next((way for way in ways if way.hour is not None), None)
+
+
+def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
+    """What has no price, and why."""
+    yield from (f"{way.name}: {way.why_not}" for way in ways if way.hour is None)
+
+
+def owned_way(
+    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", drawn: Breakdown | None = None
+) -> Way:
+    """Owning a chip of so many."""
+    asked, catalog = scenario.one(Ownership), scenario.catalog
+    terms = terms_of(asked, catalog, owner=owner)
+    name = f"owned by {terms.owner.title}"
+    capex = capex_of(chip, num_chips, catalog, asked.capex_usd)
+    if capex is None:
+        return Way(buying="own", name=name, hour=None, why_not="nobody sells it")
+    place = place_of(chip, num_chips, asked, scenario.one(Site), catalog)
+    if place is None:
+        return Way(
+            buying="own",
+            name=name,
+            hour=None,
+            why_not="what it draws, or what its grid charges, is not published",
+        )
+    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn)
+    return Way(buying="own", name=name, hour=owned.hour, date=capex.date, owned=owned)
+
+
+def _rented(market: Market, buying: Buying) -> Way:
+    return Way(
+        buying=buying, name=CALLED[market.kind], hour=market.price, why_not=market.why_not, date=market.date,
+        market=market,
+    )  # fmt: skip
+
+
+def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way:
+    market = market_of(chip.name, "spot", scenario.one(Purchase), scenario.catalog)
+    name = "on spot, by what is kept"
+    if market.price is None:
+        return Way(buying="spot", name=name, hour=None, why_not=market.why_not, market=market)
+    copies = scenario.one(Checkpointing) if trains else None
+    hour = effective_price(market.price, nodes, scenario.one(Recovering), copies)
+    return Way(buying="spot", name=name, hour=hour, date=market.date, market=market)

@@ -1,0 +1,207 @@
+"""A service of so many tokens a month beside an API: the planner's chips, priced, and where the answer flips.
+
+rate at the peak = tokens a month / tokens of a request / month · peak over mean
+tokens of a replica a month = what it holds · (1 − headroom) · tokens of a request · month / peak over mean
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from datahall.breakdown import Breakdown, derived, given, product
+from datahall.economics.break_even import Dedicated, Point, break_even, curve, point
+from datahall.economics.hosted import Hosted, hosted
+from datahall.economics.market import day_of
+from datahall.economics.overheads import with_overheads
+from datahall.economics.own import MONTH_HOURS
+from datahall.economics.tokens import TokenCosts, token_costs
+from datahall.economics.ways import Way, cheapest, ways_of
+from datahall.errors import InfeasibleError, UnsupportedError
+from datahall.planner.serving.candidate import Candidate, Proposal
+from datahall.planner.serving.demand import demand_of
+from datahall.planner.serving.plan import ServingPlan
+from datahall.planner.serving.question import plan_serving
+from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.hosted import Business, HostedModel
+from datahall.scenario.sections.ownership import Overheads, Ownership
+from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.traffic import Traffic
+from datahall.units import MONTH_S
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of chip that serves the volume, bought the cheapest way."""
+
+    candidate: Candidate
+    ways: tuple[Way, ...]
+    had: Way  # the cheapest way that is priced
+    own: Dedicated
+    tokens: TokenCosts  # at the load asked, before overheads
+
+    @property
+    def num_chips(self) -> int:
+        return self.candidate.num_chips
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Serving oneself beside buying tokens, at one volume."""
+
+    tokens: float  # a month
+    request_tokens: float
+    input_share: float  # of tokens, those of prompts
+    served: tuple[Served, ...]  # cheapest first
+    unserved: str  # why nothing serves it; nothing where something does
+    api: Hosted | None
+    api_is_late: bool  # its measured latency is beyond what is asked
+    plan: ServingPlan | None = None
+
+    @property
+    def best(self) -> Served | None:
+        return next(iter(self.served), None)
+
+    @property
+    def at_volume(self) -> Point | None:
+        """Both ways at the volume asked; None where only one of them can be had."""
+        if self.best is None or self.api is None:
+            return None
+        return point(self.best.own, self.api.blended.value, self.tokens)
+
+    @property
+    def builds(self) -> bool:
+        """Whether serving oneself is the answer."""
+        if self.best is None:
+            return False
+        both = self.at_volume
+        return both is None or self.api_is_late or both.own_usd < both.api_usd
+
+    @property
+    def is_possible(self) -> bool:
+        return self.best is not None or (self.api is not None and not self.api_is_late)
+
+    @property
+    def break_even(self) -> Breakdown | None:
+        """Tokens a month from which serving oneself is cheaper, on whichever chip that is soonest; None: never."""
+        if self.api is None:
+            return None
+        found = (break_even(one.own, self.api.blended) for one in self.served)
+        return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
+
+    @property
+    def fullest(self) -> Served | None:
+        """The chip whose full replica serves tokens the cheapest."""
+        return min(self.served, key=lambda one: one.own.full_usd_per_mtok, default=None)
+
+    @property
+    def curve(self) -> tuple[Point, ...]:
+        if self.best is None or self.api is None:
+            return ()
+        return curve(self.best.own, self.api.blended.value, self.tokens)
+
+
+class Asked(NamedTuple):
+    """A volume as a load: the question for the planner, and what a request is."""
+
+    scenario: Scenario
+    request_tokens: float
+    input_share: float
+
+
+def asked_of(scenario: Scenario, monthly_tokens: float) -> Asked:
+    """The planner's question of a volume: its busiest hour, within the latency that is asked."""
+    business, said = scenario.one(Business), scenario.one(Traffic)
+    one = msgspec.structs.replace(said, rate_per_s=1.0)
+    load = demand_of(scenario.having(one), scenario.model()).load
+    request = load.prompt + load.output
+    rate = monthly_tokens / request / MONTH_S * business.peak_ratio
+    promise = scenario.one(Promise)
+    if business.latency_s is not None:
+        promise = msgspec.structs.replace(promise, ttft_s=business.latency_s)
+    there = scenario.having(msgspec.structs.replace(said, rate_per_s=rate), promise)
+    return Asked(there, request, load.prompt / request)
+
+
+def choice_of(scenario: Scenario, monthly_tokens: float) -> Choice:
+    """Build or buy, at a volume."""
+    asked = asked_of(scenario, monthly_tokens)
+    plan, why = _planned(asked.scenario)
+    served = () if plan is None else _served(scenario, plan, asked)
+    business, api = scenario.one(Business), scenario.one(HostedModel)
+    offered = hosted(
+        api,
+        scenario.root.model,
+        asked.input_share,
+        day_of(scenario.one(Purchase), scenario.catalog),
+        scenario.catalog,
+    )
+    late = api.answers_s is not None and business.latency_s is not None and api.answers_s > business.latency_s
+    unpriced = "" if served or plan is None else "no chip that serves it has a price"
+    return Choice(
+        tokens=monthly_tokens,
+        request_tokens=asked.request_tokens,
+        input_share=asked.input_share,
+        served=served,
+        unserved=why or unpriced,
+        api=offered,
+        api_is_late=late,
+        plan=plan,
+    )
+
+
+def _planned(asked: Scenario) -> tuple[ServingPlan | None, str]:
+    """The planner's answer, or why nothing serves it."""
+    try:
+        return plan_serving(asked), ""
+    except (InfeasibleError, UnsupportedError) as error:
+        if error.field == "failure":
+            raise
+        return None, error.message
+
+
+def _served(scenario: Scenario, plan: ServingPlan, asked: Asked) -> tuple[Served, ...]:
+    """The best of each chip, priced, cheapest a month at the volume first; those without a price are left out."""
+    peak = scenario.one(Business).peak_ratio
+    found = [one for best in plan.best if (one := _priced(scenario, best, asked, peak)) is not None]
+    volume = plan.demand.rate_per_s * asked.request_tokens * MONTH_S / peak
+    return tuple(sorted(found, key=lambda one: (one.own.month_usd(volume), one.num_chips)))
+
+
+def _priced(scenario: Scenario, best: Proposal, asked: Asked, peak: float) -> Served | None:
+    replica = best.replica
+    ways = ways_of(scenario, replica.chip, best.num_chips, job_chips=replica.num_chips, trains=False)
+    way = cheapest(ways)
+    if way is None or way.hour is None:
+        return None
+    num = derived("chips of a replica", replica.num_chips, "count")
+    hour = product("a replica for an hour", (num, way.hour), "usd_per_hour")
+    rate = best.offered_per_s / best.num_replicas / peak
+    kept = best.full_rate_per_s / best.num_replicas if best.num_added else best.held_per_s
+    tokens = kept * (1.0 - best.headroom_fraction) * asked.request_tokens * MONTH_S / peak
+    return Served(
+        candidate=best,
+        ways=ways,
+        had=way,
+        own=Dedicated(
+            replica=_month(scenario, hour, owned=way.buying == "own"),
+            replica_tokens=tokens,
+            fixed=_fixed(scenario, way),
+        ),
+        tokens=token_costs(best.held, best.held.at(rate), hour, rate),
+    )
+
+
+def _month(scenario: Scenario, hour: Breakdown, *, owned: bool) -> Breakdown:
+    """A month of a replica, with what running it adds."""
+    over = with_overheads(scenario.one(Overheads), scenario.catalog, owned=owned)
+    hours = derived("hours of a month", MONTH_HOURS, "count")
+    return product("a replica for a month", (hour, hours, over), "usd")
+
+
+def _fixed(scenario: Scenario, way: Way) -> Breakdown | None:
+    """Staff, where it is not in the price of an hour yet."""
+    staff = scenario.one(Ownership).staff_usd_per_month
+    if not staff or way.buying == "own":
+        return None
+    return given("staff", staff, "usd", field="staff")
