@@ -204,7 +204,8 @@ def plan_serve(
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     grid : str
@@ -315,7 +316,8 @@ def plan_train(
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     grid : str
@@ -1285,7 +1287,8 @@ def show_power(
     compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
         Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     storage_share : str | float
@@ -1547,7 +1550,7 @@ def show_datapath(
     cores: str | int = 112,
     cache: str | float = "0B",
     keeping: Literal["lru", "pinned"] = "lru",
-    host_memory: str | float = "2TB",
+    host_memory: str | float | None = None,
     host_nic: str | float = "50GB/s",
     away: str | float = "0s",
     checkpoint: str | float | None = None,
@@ -1602,8 +1605,8 @@ def show_datapath(
         Memory of a host that caches the data set. (default 0B)
     keeping : Literal["lru", "pinned"]
         What the cache keeps: lru, or pinned (a part, for good). (default lru)
-    host_memory : str | float
-        Memory of a host. (default 2TB)
+    host_memory : str | float | None
+        Memory of a host (default: as the chip is sold).
     host_nic : str | float
         Network of a host towards shared storage, one way. (default 50GB/s)
     away : str | float
@@ -1716,7 +1719,8 @@ def show_cost(
     used : str | float
         Share of the hours that somebody uses or rents it. (default 100%)
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     storage_share : str | float
@@ -1856,7 +1860,8 @@ def show_build_or_buy(
     used : str | float
         Share of the hours that somebody uses or rents it. (default 100%)
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     storage_share : str | float
@@ -2024,7 +2029,8 @@ def show_stage(
     used : str | float
         Share of the hours that somebody uses or rents it. (default 100%)
     facility : str
-        Building, of which the PUE and its parts are known. (default hyperscale)
+        Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
+        are. (default hyperscale)
     pue : str | float | None
         Power of the site over that of its IT (default: the building's).
     storage_share : str | float
@@ -2826,7 +2832,7 @@ def simulate_cluster(
         One or several side by side: fifo, gang, backfill, conservative, fair-share, priority, topology,
         defragment. (default backfill)
     first_jobs : str | int | None
-        Only so many jobs of the file, from its beginning.
+        Only so many jobs of a dump or a trace, from its beginning.
     depth : str | int | None
         Waiting jobs that are looked at (default: 1000; 50 where all are promised a time).
     half_life : str | float | None
@@ -2886,11 +2892,11 @@ def simulate_fabric(
     scale_up_latency: str | float = "500ns",
     routing: Literal["deterministic", "ecmp", "adaptive", "spray"] = "ecmp",
     paths: str | int = 1,
-    transport: Literal["infiniband", "roce", "lossy"] = "infiniband",
+    transport: str = "infiniband",
     lanes: str | int = 2,
     loss: str | float = "0%",
     selective_repeat: bool = False,
-    watchdog: str | float = "100ms",
+    watchdog: str | float | None = None,
     detail: Literal["symmetric", "full"] = "symmetric",
     check_with: Literal["closed-form", "symmetric", "full"] | None = None,
     job: Tables | None = None,
@@ -2943,16 +2949,16 @@ def simulate_fabric(
         How flows choose among equal paths: deterministic, ecmp, adaptive, spray. (default ecmp)
     paths : str | int
         Queue pairs that a flow is split into. (default 1)
-    transport : Literal["infiniband", "roce", "lossy"]
-        How the network meets contention: infiniband, roce, lossy. (default infiniband)
+    transport : str
+        How the network meets contention: infiniband, roce, spectrum-x, tcp. (default infiniband)
     lanes : str | int
         Virtual lanes; with 1 a blocked flow blocks all behind it. (default 2)
     loss : str | float
-        Share of packets that a lossy transport drops. (default 0%)
+        Share of packets that a transport drops, of one that may. (default 0%)
     selective_repeat : bool
         Send only what was lost again, not the whole window.
-    watchdog : str | float
-        Time after which a paused port drops what it holds. (default 100ms)
+    watchdog : str | float | None
+        Time after which a paused port drops what it holds (default: the transport's).
     detail : Literal["symmetric", "full"]
         How finely: symmetric folds alike flows, full simulates every message. (default symmetric)
     check_with : Literal["closed-form", "symmetric", "full"] | None
