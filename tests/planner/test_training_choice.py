@@ -17,7 +17,7 @@ from datahall.planner.training import choice, deadline, fewer
 from datahall.planner.training.candidate import Candidate, closed_form
 from datahall.planner.training.choice import STEP_TIME, plan_on_chips
 from datahall.planner.training.deadline import plan_by_deadline
-from datahall.planner.training.plan import Lost, TrainingPlan, num_steps
+from datahall.planner.training.plan import Lost, TrainingPlan
 from datahall.planner.training.trade import OnChips, chips_against_time
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss
@@ -332,7 +332,7 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -
         layout: Any = None
         chosen = Candidate(
             layout=layout, num_chips=num_chips, place=0, memory_bytes=0.0, headroom_bytes=0.0,
-            closed_step_s=lasts_s / num_steps(JOB, num_tokens),
+            closed_step_s=lasts_s / JOB.num_steps(num_tokens),
         )  # fmt: skip
         search: Any = SimpleNamespace(job=JOB)
         return TrainingPlan(

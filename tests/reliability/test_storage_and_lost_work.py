@@ -11,7 +11,7 @@ import pytest
 
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
-from datahall.planner.training.laid import laid_job
+from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.checkpoint.account import plan_account, restarting_fraction
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need

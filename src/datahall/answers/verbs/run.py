@@ -34,7 +34,7 @@ VERBS = (
         ),
         leads=(
             "most ettr_fraction",
-            "least needed_bytes_per_s",
+            "least checkpoint_bytes_per_s",
             "least restart_s",
         ),
         examples=(
