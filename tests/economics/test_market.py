@@ -10,8 +10,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.economics.hosted import blended, hosted, is_same
 from datahall.economics.market import AUCTION, FAR, NO_DISCOUNT, NO_HOST, STALE, market_of
-from datahall.scenario.sections.hosted import HostedModel
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.hosted import HostedModel
+from datahall.scenario.sections.money.purchase import Purchase
 
 CATALOG = Catalog(user=False)
 

@@ -19,8 +19,8 @@ from datahall.economics.capex import capex_of
 from datahall.economics.own import Owned, Place, energy_price, owned_hour, place_of, terms_of
 from datahall.economics.scopes import scopes
 from datahall.economics.spot import spot_ettr
+from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
 from datahall.units import YEAR_S
 
 CATALOG = Catalog(user=False)

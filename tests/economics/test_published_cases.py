@@ -19,9 +19,9 @@ from datahall.economics.tokens import blended_usd_per_mtok
 from datahall.planner.buying.run import bought_run
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
 from datahall.units import DAY_S, HOUR_S
 
 CATALOG = Catalog(user=False)

@@ -10,8 +10,8 @@ from datahall.economics.ways import Way, cheapest, owned_way, ways_of
 from datahall.fabric.design.parts import usual_server
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import DAY_S, MONTH_S
 
 USUAL_CHIPS = 1024  # of a cluster that is owned

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datahall.errors import ScenarioError, option
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 
 OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
 OF_A_CHIP = ("spot_price", "preempted_every", "restart", "blocking")

@@ -18,7 +18,7 @@ from datahall.breakdown import Breakdown, derived, difference, fact, given, prod
 from datahall.catalog import Catalog
 from datahall.catalog.entries.api_price import ApiPrice, api_price, api_prices
 from datahall.errors import ScenarioError
-from datahall.scenario.sections.hosted import HostedModel
+from datahall.scenario.sections.money.hosted import HostedModel
 
 MTOK = 1e6
 ANY = re.compile(r"[^a-z0-9]+")

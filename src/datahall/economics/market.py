@@ -20,7 +20,7 @@ from datahall.breakdown import Breakdown, Source, derived, fact, given, product,
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import Offer
 from datahall.counted import counted
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import HOUR_S
 
 PriceKind = Literal["on-demand", "reserved-1y", "reserved-3y", "spot"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datahall.breakdown import Breakdown, derived, fact, given, total
 from datahall.catalog import Catalog
-from datahall.scenario.sections.ownership import Overheads
+from datahall.scenario.sections.money.ownership import Overheads
 
 OF_RENT = ("orchestration", "network", "storage", "monitoring")
 OF_OWNING = ("orchestration", "monitoring")

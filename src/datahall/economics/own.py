@@ -28,9 +28,9 @@ from datahall.power.chip import power_limit_w
 from datahall.power.site import building_of, lone_machines, provisioned
 from datahall.reliability.asked import process_asked
 from datahall.reliability.spares import node_availability
+from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
 from datahall.units import HOUR_S, YEAR_S
 
 MONTH_HOURS = YEAR_HOURS / 12.0

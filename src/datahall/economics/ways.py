@@ -15,11 +15,11 @@ from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.fabric.design.parts import usual_server
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import Recovering
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
 from datahall.scenario.words import Buying
 
 RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")

@@ -142,11 +142,11 @@ CONCEPTS = {
         Concept(name="scheduler", home="operations.scheduling:Scheduler"),
         Concept(name="comparison", home="comparing:Comparison"),
         Concept(name="sweep", home="comparing:Sweep"),
-        Concept(name="purchase", home="purchase:Purchase"),
-        Concept(name="ownership", home="ownership:Ownership"),
-        Concept(name="overheads", home="ownership:Overheads"),
-        Concept(name="api", home="hosted:HostedModel"),
-        Concept(name="business", home="hosted:Business"),
+        Concept(name="purchase", home="money.purchase:Purchase"),
+        Concept(name="ownership", home="money.ownership:Ownership"),
+        Concept(name="overheads", home="money.ownership:Overheads"),
+        Concept(name="api", home="money.hosted:HostedModel"),
+        Concept(name="business", home="money.hosted:Business"),
     )
 }
 

@@ -11,7 +11,7 @@ from datahall.economics.scopes import scopes
 from datahall.economics.ways import not_priced
 from datahall.errors import option
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import fmt
 
 

@@ -16,8 +16,8 @@ from datahall.planner.buying.growth import asked_model
 from datahall.planner.buying.service import Choice, Served, asked_of, choice_of
 from datahall.planner.serving.question import question_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.hosted import Business
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.hosted import Business
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import fmt
 
 

@@ -8,8 +8,8 @@ from datahall.answers.economics.run import run_cost
 from datahall.economics.early import is_chip
 from datahall.planner.buying.run import as_trained, check_run
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
 
 
 def show_cost(scenario: Scenario) -> Answer:

@@ -14,7 +14,7 @@ from datahall.planner.buying.run import BoughtRun, as_trained, bought_run
 from datahall.reliability.closed_form import expected
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario, model_of
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob
 from datahall.units import fmt
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from datahall.answers.run.simulation_tables import LOSS_WORDS
 from datahall.counted import counted
 from datahall.planner.training.laid.remedy import Remedy
-from datahall.reliability.promise import Kept
 from datahall.reliability.reach import Reach
+from datahall.reliability.simulation.promise import Kept
 from datahall.reliability.simulation.story import Story, nothing_comes
 from datahall.scenario.field import grouped
 from datahall.scenario.kinds import Plain

@@ -32,8 +32,8 @@ from datahall.planner.training.laid.job import laid_job
 from datahall.planner.training.laid.remedy import remedy_of
 from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
-from datahall.reliability.promise import Kept, kept_promises
 from datahall.reliability.run import Run, length_of, run_of
+from datahall.reliability.simulation.promise import Kept, kept_promises
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario

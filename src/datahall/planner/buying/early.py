@@ -9,9 +9,9 @@ from datahall.planner.buying.growth import asked_model, volume
 from datahall.planner.serving.early import check_service
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.hosted import MOST_TOKENS, Business
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
+from datahall.scenario.sections.money.hosted import MOST_TOKENS, Business
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.traffic import Traffic
 
 SPOT = ("spot_price", "preempted_every", "restart")

@@ -7,7 +7,7 @@ import msgspec
 from datahall.economics.growth import Growth
 from datahall.planner.buying.service import Choice, choice_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.hosted import Business
+from datahall.scenario.sections.money.hosted import Business
 
 USUAL_MODEL = "llama-3.1-70b"
 

@@ -25,9 +25,9 @@ from datahall.reliability.closed_form import expected
 from datahall.reliability.run import Run, run_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.money.ownership import Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.sections.ownership import Ownership
-from datahall.scenario.sections.purchase import Purchase
 from datahall.scenario.sections.root import Root
 from datahall.scenario.sections.training import TrainingJob
 from datahall.scenario.usual import USUAL_CHIP

@@ -24,10 +24,10 @@ from datahall.planner.serving.demand import demand_of
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.hosted import Business, HostedModel
-from datahall.scenario.sections.ownership import Overheads, Ownership
+from datahall.scenario.sections.money.hosted import Business, HostedModel
+from datahall.scenario.sections.money.ownership import Overheads, Ownership
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.promise import Promise
-from datahall.scenario.sections.purchase import Purchase
 from datahall.scenario.sections.traffic import Traffic
 from datahall.units import MONTH_S
 

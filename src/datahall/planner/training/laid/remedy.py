@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from datahall.planner.training.laid.sooner import chips_in_time
-from datahall.reliability.promise import Kept
 from datahall.reliability.reach import Reach, ways_to_keep
+from datahall.reliability.simulation.promise import Kept
 from datahall.reliability.simulation.story import Story
 from datahall.scenario.scenario import Scenario
 

@@ -8,7 +8,7 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Name, Quantity, Share
-from datahall.scenario.sections.purchase import MOST_USD
+from datahall.scenario.sections.money.purchase import MOST_USD
 from datahall.scenario.words import DEPRECIATIONS, Depreciation
 
 USUAL_OWNER = "neocloud"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Count, Quantity, Share, Text
-from datahall.scenario.sections.purchase import MOST_USD
+from datahall.scenario.sections.money.purchase import MOST_USD
 
 MOST_TOKENS = 1e18
 

@@ -1,0 +1,1 @@
+"""What somebody says of money: what is bought and from whom, who owns it, and what it is compared with."""
