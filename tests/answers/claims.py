@@ -101,7 +101,7 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
     ),
     "plan train": (
         CHIP_MEMORY,
-        Derived("time to spare", "s", lambda of: of["deadline_s"] - of["elapsed_s"]),
+        Derived("time to spare", "s", lambda of: of["deadline_s"] - of["done_s"]),
     ),
     "show collective": (Derived("the other chips", "count", lambda of: of["chips"] - 1),),
     "simulate train": (CHIP_MEMORY,),

@@ -224,12 +224,12 @@ def test_replicas_that_stretch_over_a_network_draw_what_it_draws() -> None:
 
 
 def test_idle_chips_draw_what_idle_chips_do_and_are_said() -> None:
-    """Of 130 chips 128 work: two more are a server more, whose chips all rest: less than half of one at work."""
+    """Of 130 chips 128 work: two more are a server more, whose chips all rest: less than one at work."""
     asked = {"model": "llama-3.1-8b", "tokens": "1T", "chip": "h100-sxm"}
     some, all_work = dh.plan_train(**asked, chips=130), dh.plan_train(**asked, chips=128)
     assert number(some, "num_idle_chips") == 2
     assert number(some, "site_w") == pytest.approx(number(all_work, "site_w"))
-    assert 8 * 110.0 < number(some, "idle_w") < 0.5 * 8 * number(all_work, "site_w") / 128
+    assert 8 * 110.0 < number(some, "idle_w") < 0.7 * 8 * number(all_work, "site_w") / 128
     assert number(some, "idle_w") < number(some, "idle_provisioned_w")
     assert any("2 idle chips" in str(row) for one in some.tables for row in one.rows)
     assert "idle_w" not in all_work.results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 import msgspec
 import numpy as np
@@ -128,7 +129,7 @@ def test_hosts_of_racks_and_servers() -> None:
 )
 def test_a_host_has_the_nics_that_the_catalogue_says(chip: str, nics: int) -> None:
     """72 in the 18 trays of an NVL72; one where a host has one chip and nobody says more."""
-    there = machines(chip, 144 if chip == "trainium2" else 72)
+    there = machines(chip, 192 if chip == "trainium2" else 72)  # whole servers
     assert there.num_spare_chips == 0
     assert there.num_host_nics == nics
     site_w = drawn(there, building_of(Site(), CATALOG), derived("a chip", 500.0, "w"))
@@ -218,8 +219,8 @@ def test_the_account_adds_up() -> None:
     assert all(one.more_fraction >= 0 for one in rows)
     energy = energy_of(found, 1e12)
     assert energy.run_s == pytest.approx(
-        1e12 / (1024 * 8192) * RUN.step_s
-    )  # steps of 1,024 sequences of 8,192
+        ceil(1e12 / (1024 * 8192)) * RUN.step_s
+    )  # whole steps of 1,024 sequences of 8,192
     assert energy.run_j == pytest.approx(found.site_w * energy.run_s)
     assert energy.day_j == pytest.approx(energy.step_j * 86400 / RUN.step_s)
     mine = [one for one in grids(found) if one.grid.name == "usa"]

@@ -101,7 +101,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     def _may_say(self, problem: DatahallError) -> bool:
         """Whether a verb takes the input that would mend it: how often requests come is not asked of every service."""
-        return not problem.field or problem.field in self.form.fields
+        tables = {concept.name for concept in self.form.tables}
+        return not problem.field or problem.field in self.form.fields or problem.field in tables
 
     def where(self, name: str, index: int = 0, section: str = "") -> str:
         """The place of an input or a table: file:line, or nothing where no file was read.
