@@ -15,6 +15,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
+NEARLY_ONE = 0.95  # what is shown as a fraction is less
+
+
+def counted_mean(mean: float, noun: str) -> str:
+    """So many in the mean; where that is less than one, as a fraction.
+
+    >>> counted_mean(418.6, "interruption"), counted_mean(1.2, "interruption"), counted_mean(0.124, "interruption")
+    ('419 interruptions', '1 interruption', '0.12 interruptions')
+    """
+    return f"{mean:.2g} {noun}s" if 0.0 < mean < NEARLY_ONE else counted(round(mean), noun)
+
+
 def is_several(name: str) -> bool:
     """Whether a fabric's name stands for several things, which take a verb in the plural.
 

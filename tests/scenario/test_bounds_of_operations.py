@@ -107,7 +107,10 @@ PAIRS: list[tuple[str, dict[str, Raw], tuple[str, str], tuple[str, str]]] = [
     ("simulate run", RUN, ("warm_up", "1min"), ("restart", "10min")),
     ("show datapath", {"workload": "resnet50", "chips": 8}, ("mfu", "40%"), ("step", "1s")),
 ]
-FLAG = ("simulate run", RUN, ("synchronous", True), ("blocking", "1s"))
+FLAGS = [
+    ("simulate run", RUN, ("synchronous", True), ("blocking", "1s")),
+    ("simulate run", RUN, ("hot_spares", True), ("restart", "10min")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +142,7 @@ def test_a_number_goes_as_far_as_it_makes_sense(path: str, at: Reading) -> None:
             kind.read(value, at)
 
 
-@pytest.mark.parametrize(("verb", "also", "one", "other"), [*PAIRS, FLAG])
+@pytest.mark.parametrize(("verb", "also", "one", "other"), [*PAIRS, *FLAGS])
 def test_two_of_which_one_would_win_are_refused_together(
     verb: str, also: dict[str, Raw], one: tuple[str, Raw], other: tuple[str, Raw]
 ) -> None:
@@ -152,7 +155,7 @@ def test_two_of_which_one_would_win_are_refused_together(
 
 def test_no_other_pair_of_operations_is_refused() -> None:
     """What a declaration says beside these stands in the table above."""
-    said = {(one, other) for _, _, (one, _), (other, _) in (*PAIRS, FLAG)}
+    said = {(one, other) for _, _, (one, _), (other, _) in (*PAIRS, *FLAGS)}
     declared = {
         (field.name, other)
         for section in SECTIONS

@@ -32,6 +32,11 @@ def do_nothing(words: Sequence[str], why: str) -> str:
     )
 
 
+def is_idle_note(note: str) -> bool:
+    """Whether a note says that an input does nothing."""
+    return "does nothing" in note or "do nothing" in note
+
+
 def idle_notes(scenario: Scenario, why: Mapping[str, str]) -> tuple[str, ...]:
     """Notes on those of some inputs, each with its reason, that a person gave another value than the usual."""
     named: dict[str, list[str]] = {}

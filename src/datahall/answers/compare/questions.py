@@ -20,6 +20,7 @@ from datahall.breakdown import Source
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, text_of
 from datahall.errors import DatahallError, DocumentError, Problem, ScenarioError, option
+from datahall.scenario.idle import is_idle_note
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import is_scenario, read_document
 
@@ -88,7 +89,7 @@ def _asked(file: Document, variant: Mapping[str, Raw], given: Mapping[str, Raw],
         raise
     said = ", ".join(f"{name}={value}" for name, value in variant.items())
     side = side_of(f"{file.path}, {said}" if said else file.path, answer, follow(scenario))
-    notes = tuple(note for note in answer.notes if "does nothing" in note or "do nothing" in note)
+    notes = tuple(note for note in answer.notes if is_idle_note(note))
     return msgspec.structs.replace(
         side, inputs={**side.inputs, **_tables(question_of(scenario))}, notes=notes
     )

@@ -5,16 +5,14 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from datahall.counted import counted
-from datahall.units import fmt, short
+from datahall.counted import counted_mean
+from datahall.units import fmt
 
 if TYPE_CHECKING:
     from datahall.catalog.entries.failures import FailurePreset
     from datahall.reliability.sections.goodput import Goodput
     from datahall.reliability.sections.upkeep import Upkeep
     from datahall.scenario.sections.operations.failures import FailureRates
-
-NEARLY_ONE = 0.95  # what is shown as a fraction is less
 
 
 def out_of_reach(upkeep: Upkeep) -> str:
@@ -41,9 +39,7 @@ def interruptions(mean: float) -> str:
     >>> interruptions(418.6), interruptions(1.2), interruptions(0.124), interruptions(0.0)
     ('419 interruptions', '1 interruption', '0.12 interruptions', '0 interruptions')
     """
-    return (
-        f"{short(mean, 2)} interruptions" if 0.0 < mean < NEARLY_ONE else counted(round(mean), "interruption")
-    )
+    return counted_mean(mean, "interruption")
 
 
 def rates_in_words(preset: FailurePreset, rates: FailureRates) -> str:
