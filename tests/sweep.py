@@ -37,6 +37,8 @@ QUESTIONS = {
     "show power": "show power {model} --chip {chip} --chips 64",
     "simulate run": "simulate run {model} --chip {chip} --chips 64 --days 3 --runs 20",
     "show techniques": "show techniques {model} --chip {chip} --rate 1",
+    "show build-or-buy": "show build-or-buy --model {model} --chips {chip} --tokens-per-month 2B",
+    "show stage": "show stage --model {model} --chips {chip} --customers 1500 --tokens-per-customer 3M",
     "compare": "compare {chip} h100-sxm --model {model}",
 }
 # dense, grouped and multi-query, ALiBi, sliding windows, latent attention, experts, recurrent layers, four-bit weights

@@ -231,6 +231,7 @@ BASES: dict[str, dict[str, float]] = {
         "s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
         "y": 31557600, "year": 31557600, "years": 31557600,
     },
+    "flop_per_j": {"FLOP/J": 1},
     "chip_s": {"chip-hours": 3600, "chip-h": 3600, "chip-days": 86400},
     "w": {"W": 1},
     "j": {"J": 1, "Wh": 3600},

@@ -1730,12 +1730,11 @@ def show_cost(
     tokens : str | float | None
         Tokens to train on (default: as published).
     seq : str | int | None
-        Tokens of a sequence (default: the layout file's, else 8192).
+        Tokens of a sequence (default: as published, else the usual).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step (default: as published, else the usual).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
-        Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
+        Number format of the run (default: as published, else the usual).
     chips : str | int | None
         Chips of the run, or of a cluster that is owned (default: as published, or 1024).
     chip : str
@@ -2096,7 +2095,7 @@ def show_stage(
     Examples of the command
 
         datahall show stage --customers 1500 --tokens-per-customer 3M
-        datahall show stage --customers 20000 --tokens-per-customer 3M --revenue 30USD --model llama-3.1-8b
+        datahall show stage --customers 20000 --tokens-per-customer 3M --revenue 30USD
     """
 
 def simulate_serve(

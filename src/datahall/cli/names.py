@@ -50,6 +50,10 @@ def names(kind: Kind) -> Iterable[str]:
             from datahall.scenario.words import TOPOLOGIES
 
             return (*TOPOLOGIES, *load().names("fabric"))
+        case "priced":
+            return (*load().names("model"), *load().names("chip"))
+        case "provider":
+            return sorted({offer.provider for offer in load().offers()})
         case "workload":
             return (*load().names("dataset"), *load().names("model"))
         case "framework":

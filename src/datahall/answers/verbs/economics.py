@@ -42,6 +42,9 @@ VERBS = (
             ("chips", "Chips of the run, or of a cluster that is owned (default: as published, or 1024)."),
             ("tokens", "Tokens to train on (default: as published)."),
             ("chip", "Chip that the run is on (default: as published)."),
+            ("seq", "Tokens of a sequence (default: as published, else the usual)."),
+            ("global_batch", "Sequences of a step (default: as published, else the usual)."),
+            ("precision", "Number format of the run (default: as published, else the usual)."),
         ),
         examples=(
             "llama-3.1-405b",
@@ -86,7 +89,7 @@ VERBS = (
         means=(("model", "Model that customers use (default: llama-3.1-70b)."),),
         examples=(
             "--customers 1500 --tokens-per-customer 3M",
-            "--customers 20000 --tokens-per-customer 3M --revenue 30USD --model llama-3.1-8b",
+            "--customers 20000 --tokens-per-customer 3M --revenue 30USD",
         ),
         details=f"Exit code 1 where customers pay less than they cost. {MODEL_DETAILS}",
     ),

@@ -85,7 +85,11 @@ class Ownership(Section, frozen=True, kw_only=True):
     staff_usd_per_month: Annotated[
         float,
         Quantity(
-            "Staff that runs it, a month.", name="staff", most=MOST_USD, example="50000USD", group=RUNNING
+            "Staff that runs it, a month.",
+            name="staff",
+            most=MOST_USD,
+            example="50000USD/month",
+            group=RUNNING,
         ),
     ] = 0.0
     used_fraction: Annotated[
