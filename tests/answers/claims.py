@@ -192,19 +192,13 @@ def _in_the_file(field: Field, answer: Answer) -> Iterator[float]:
 
 
 def _of_the_results(answer: Answer) -> Iterator[str]:
-    """A result that is the figure has its band beside it, and each of the three is what the figure says."""
+    """A result that is the figure, or a part of it, has its band beside it, and each is what the figure says."""
     if answer.figure is None:
         return
     figure, found = answer.figure, answer.results
+    yield from _of_the_bands(figure, found)
     same = [key for key, value in found.items() if _is(value, figure.value)]
     for key in same:
-        stem, low, high = _ends(key, found)
-        if (
-            figure.band
-            and (low in found or high in found)
-            and not (_is(found[low], figure.band.low) and _is(found[high], figure.band.high))
-        ):
-            yield f"the band of {stem} is not that of {figure}"
         value = found[key]
         if (
             isinstance(value, Quantity)
@@ -214,6 +208,21 @@ def _of_the_results(answer: Answer) -> Iterator[str]:
             yield f"the band of {key} is not that of {figure}"
     if not same and not _shown_in(answer.headline + answer.binding, figure.value, figure.unit):
         yield f"{figure} stands neither in the results nor in a sentence"
+
+
+def _of_the_bands(figure: Breakdown, found: dict[str, Cell]) -> Iterator[str]:
+    """Ends that stand beside a result are those of the part of the figure that the result is."""
+    for depth, node in figure.walk():
+        if node.band is None:
+            continue
+        for key, value in found.items():
+            if not _is(value, node.value) or (depth and unit_of(key) != node.unit):
+                continue
+            stem, low, high = _ends(key, found)
+            if (low in found or high in found) and not (
+                _is(found[low], node.band.low) and _is(found[high], node.band.high)
+            ):
+                yield f"the band of {stem} is not that of {node}"
 
 
 def _of_the_headline(answer: Answer) -> Iterator[str]:

@@ -64,9 +64,10 @@ def test_steps_tokens_and_time_go_together(name: str) -> None:
     assert of["duration_s"] == pytest.approx(of["num_steps"] * of["step_s"], rel=1e-12)
     assert of["tokens_per_s"] == pytest.approx(step_tokens / of["step_s"], rel=1e-12)
     assert of["duration_low_s"] < of["duration_s"] < of["duration_high_s"]
+    assert of["elapsed_s"] > of["duration_s"]
     assert of["tp"] * of["pp"] * of["cp"] * of["dp"] == of["num_chips"]
     if "deadline" in said:
-        assert of["duration_s"] <= found.inputs["deadline_s"]  # type: ignore[operator]
+        assert of["duration_s"] < of["done_s"] <= found.inputs["deadline_s"]  # type: ignore[operator]
     else:
         assert of["num_chips"] == said["chips"]
 
@@ -133,7 +134,7 @@ def test_what_was_tried_says_what_of_it_each_row_shows(
 def test_a_deadline_says_why_no_fewer_chips_would_do() -> None:
     found = answered("too few")
     note = table(found, "chips for the deadline").note
-    (fewer,) = re.findall(r"^not on (\d+) chips?: ", note)
+    (fewer,) = re.findall(r"(?:^|; )not on (\d+) chips?: ", note)
     assert int(fewer) < number(found, "num_chips")
     said = {key: value for key, value in QUESTIONS["too few"].items() if key != "deadline"}
     with pytest.raises(InfeasibleError) as caught:
@@ -162,8 +163,10 @@ def other_inputs(**changed: float) -> Callable[[Answer], Answer]:
     ("name", "change", "words"),
     [
         ("chips", other_results(duration_high_s=1.0), "the band of duration_s is not"),
+        ("chips", other_results(elapsed_low_s=1.0, elapsed_high_s=1e9), "the band of elapsed_s is not"),
         ("chips", other_headline("64 × ", "65 × "), '"65" of the headline'),
         ("chips", other_headline(" MFU", "7 % MFU"), "of the headline stands nowhere else"),
+        ("deadline", other_results(done_s=1.0), "of the headline stands nowhere else"),
         ("deadline", other_inputs(deadline_s=1.0), "of the headline stands nowhere else"),
         ("mixture", other_inputs(seq=1), "said to be an input"),
         ("chips", other_inputs(global_batch=32), "was said to be"),

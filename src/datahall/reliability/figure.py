@@ -8,7 +8,6 @@ from datahall.breakdown import (
     Breakdown,
     assumed,
     derived,
-    fact,
     given,
     modelled,
     product,

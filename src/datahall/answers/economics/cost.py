@@ -6,7 +6,7 @@ from datahall.answer import Answer
 from datahall.answers.economics.chip import chip_cost
 from datahall.answers.economics.run import run_cost
 from datahall.economics.early import is_chip
-from datahall.planner.buying.run import as_trained, check_run
+from datahall.planner.buying.run import as_trained, check_bought
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.site import Site
@@ -23,4 +23,4 @@ def prepare(scenario: Scenario) -> None:
     scenario.catalog.facility(scenario.one(Site).facility)
     scenario.catalog.grid(scenario.one(Site).grid)
     if not is_chip(scenario):
-        check_run(as_trained(scenario))
+        check_bought(as_trained(scenario))

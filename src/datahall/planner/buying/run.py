@@ -75,7 +75,7 @@ def published_run(scenario: Scenario) -> TrainingRun | None:
     return next((run for run in scenario.catalog.training_runs() if run.model == name), None)
 
 
-def check_run(asked: Scenario) -> None:
+def check_bought(asked: Scenario) -> None:
     """Refuse a run of which neither tokens nor chips are known."""
     if asked.one(FabricDesign).chips is None:
         raise ScenarioError(
@@ -90,7 +90,7 @@ def check_run(asked: Scenario) -> None:
 def bought_run(scenario: Scenario) -> BoughtRun:
     """What a run costs by three accountings."""
     asked, bought, owning = as_trained(scenario), scenario.one(Purchase), scenario.one(Ownership)
-    check_run(asked)
+    check_bought(asked)
     design, job = asked.one(FabricDesign), asked.one(TrainingJob)
     assert design.chips is not None
     assert job.num_tokens is not None

@@ -364,10 +364,9 @@ def _deepspeed(file: Document) -> LayoutFile:
 
 
 def _deepspeed_precision(words: Words) -> str:
-    """The format that is switched on; one that is switched off leaves fp32, and a file that names none says nothing."""
-    named = [name for name in ("bf16", "fp16") if words.has(name)]
-    enabled = [name for name in named if words.truth(f"{name}.enabled")]
-    return enabled[0] if enabled else "fp32" if named else ""
+    """The format that is switched on, and fp32 where none is."""
+    enabled = [name for name in ("bf16", "fp16") if words.truth(f"{name}.enabled")]
+    return enabled[0] if enabled else "fp32"
 
 
 _DEEPSPEED_DEVICES = {"none": "", "cpu": "host", "nvme": "nvme"}
