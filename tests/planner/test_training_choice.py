@@ -7,14 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.cluster.cluster import cluster_of
+from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
 from datahall.planner.training import choice, dated, deadline, fewer
-from datahall.planner.training.candidate import Candidate, Chosen, closed_form
+from datahall.planner.training.candidate import Chosen, closed_form
 from datahall.planner.training.choice import STEP_TIME, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
@@ -27,8 +28,9 @@ from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Loss
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.memory.bookkeeping import bookkeeping_of
+from datahall.training.pipeline.execution import Execution
 from datahall.training.setup import Machine
-from datahall.training.step.framework import framework
+from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
 from datahall.workload.flops import training_flop_per_token
 
@@ -53,9 +55,13 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
     """The closed form's first is simulated at 9 s, its next at 5 s, the last at 7 s."""
     asked: list[Layout] = []
 
-    def simulated(_job: Job, _cluster: object, layout: Layout, _kit: object) -> SimpleNamespace:
+    def simulated(job: Job, cluster: Cluster, layout: Layout, kit: Framework) -> Execution:
         asked.append(layout)
-        return SimpleNamespace(step_s=(9.0, 5.0, 7.0)[len(asked) - 1])
+        none: Any = None
+        return Execution(
+            job=job, cluster=cluster, layout=layout, framework=kit, stragglers=none, plan=none, stages=none,
+            closed=none, alone=none, slowest=none, steps_s=np.array([(9.0, 5.0, 7.0)[len(asked) - 1]]), num_simulated=1,
+        )  # fmt: skip
 
     monkeypatch.setattr(choice, "simulate_step", simulated)
     monkeypatch.setattr(choice, "_loss", lambda *_: SLOWER)
@@ -81,12 +87,15 @@ def test_the_fastest_of_those_simulated_is_chosen_whatever_the_closed_form_ranke
     # 1e9 tokens in steps of 64 · 8,192: 1,907.3, so 1,908 steps of 5 s on 16 chips
     assert plan.num_steps == 1908
     assert plan.duration_s == 1908 * 5
-    assert plan.execution.tokens_per_s == pytest.approx(64 * 8192 / 5)
+    run = plan.execution
+    assert run.tokens_per_s == pytest.approx(64 * 8192 / 5)
     flop = float(training_flop_per_token(JOB.model, 8192))
-    assert plan.mfu_fraction == pytest.approx(64 * 8192 / 5 * flop / (16 * H100.peak("bf16")))
-    twice = msgspec.structs.replace(chosen, execution=None, closed_step_s=10.0)
-    assert plan.mfu_of(twice) == pytest.approx(plan.mfu_fraction / 2)
-    assert plan.mfu_of(msgspec.structs.replace(chosen, num_chips=64)) == pytest.approx(plan.mfu_fraction / 4)
+    assert run.mfu_fraction == pytest.approx(64 * 8192 / 5 * flop / (16 * H100.peak("bf16")))
+    twice = msgspec.structs.replace(run, steps_s=np.array([10.0]))
+    assert twice.mfu_fraction == pytest.approx(run.mfu_fraction / 2)
+    assert msgspec.structs.replace(run, cluster=MACHINE(64)).mfu_fraction == pytest.approx(
+        run.mfu_fraction / 4
+    )
 
 
 def test_layouts_are_simulated_while_the_closed_form_promises_a_faster_one(

@@ -8,6 +8,7 @@ from datahall.breakdown import (
     Breakdown,
     assumed,
     derived,
+    fact,
     given,
     modelled,
     product,
