@@ -205,7 +205,7 @@ def figure(name: str) -> Breakdown:
     verb, given = QUESTIONS[name]
     found = answer_of(ask(verb, given, catalog=SHELF)).figure
     assert found is not None
-    return found
+    return found.at("time of the steps") if verb == "plan train" else found
 
 
 def catalogued() -> set[float]:
