@@ -102,7 +102,9 @@ def test_the_reference_names_every_input(verb: Verb) -> None:
         assert f"| `{form.flag(name)}` | `{name}=`" in section
 
 
-@pytest.mark.parametrize("section", [name for name in CONCEPTS if name not in ("files", "comparison", "sweep")])
+@pytest.mark.parametrize(
+    "section", [name for name in CONCEPTS if name not in ("files", "comparison", "sweep")]
+)
 def test_the_reference_names_every_key_of_a_section(section: str) -> None:
     page = reference()
     title = f"`[{section}]`" if section else "the head of a file"
