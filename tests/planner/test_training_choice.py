@@ -332,7 +332,6 @@ class MadeUp(Goodput, frozen=True, kw_only=True, dict=True):
     """Interruptions with which a run is expected to last so long."""
 
     lasts_s: float
-    interruptions: float = 0.0
 
     @property
     def elapsed_s(self) -> float:
@@ -340,7 +339,7 @@ class MadeUp(Goodput, frozen=True, kw_only=True, dict=True):
 
     @property
     def num_interruptions(self) -> float:
-        return self.interruptions
+        return 0.0
 
 
 def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -> list[int]:
@@ -399,7 +398,6 @@ def by_deadline(
     *,
     done: dict[int, float] | None = None,
     expected: dict[int, float] | None = None,
-    interruptions: float = 0.0,
 ) -> TrainingPlan:
     """The plan, with times on so many chips by which nine of ten runs are done, and that are expected.
 
@@ -410,14 +408,7 @@ def by_deadline(
         run: Any = None
         lasts_s = (expected or {}).get(plan.num_chips, plan.duration_s)
         return plan.with_section(
-            MadeUp(
-                run=run,
-                work_s=plan.duration_s,
-                storage=run,
-                rates=run,
-                lasts_s=lasts_s,
-                interruptions=interruptions,
-            )
+            MadeUp(run=run, work_s=plan.duration_s, storage=run, rates=run, lasts_s=lasts_s)
         )
 
     asked = Question(
