@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -243,9 +244,10 @@ def test_of_fewer_chips_the_most_promising_are_searched(monkeypatch: pytest.Monk
 def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9) -> TrainingPlan:
     """A plan of which nothing was simulated."""
     plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)
+    chosen: Any = closed_form(plan.search, 0)
     return TrainingPlan(
         objective=STEP_TIME,
-        chosen=closed_form(plan.search, 0),
+        chosen=chosen,
         search=plan.search,
         num_tokens=num_tokens,
         num_simulated=0,
@@ -263,7 +265,7 @@ def test_what_is_not_simulated_is_taken_in_closed_form() -> None:
 def test_what_a_plan_says_of_its_candidates() -> None:
     """Half the step on twice the chips: half as long, as many chip-hours."""
     plan = closed(num_tokens=64 * 8192 * 3600.0)  # 3,600 steps
-    fast = msgspec.structs.replace(plan.chosen, closed_step_s=2.0, num_chips=16)
+    fast: Any = msgspec.structs.replace(plan.chosen, closed_step_s=2.0, num_chips=16)
     faster = msgspec.structs.replace(plan.chosen, closed_step_s=1.0, num_chips=32)
     front = tuple(
         OnChips(candidate=one, duration_s=1.0, chip_hours=1.0, beaten=False) for one in (fast, faster)
@@ -342,7 +344,7 @@ class MadeUp(Goodput, frozen=True, kw_only=True, dict=True):
         return 0.0
 
 
-def durations(monkeypatch: pytest.MonkeyPatch, known: dict[int, float | None]) -> list[int]:
+def durations(monkeypatch: pytest.MonkeyPatch, known: Mapping[int, float | None]) -> list[int]:
     """Plans that last as told by their number of chips; None: nothing fits, and beyond the last: nothing divides.
 
     Returned are the numbers of chips that the search tries; what is tried for a hint comes after it.
@@ -438,7 +440,7 @@ def test_the_first_cluster_in_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_in_time_is_when_nine_of_ten_runs_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the steps alone nor what is expected says so; 30 s of nine of ten runs are by the deadline of 30 s."""
-    known: dict[int, float | None] = {4: 90.0, 8: 50.0, 16: 25.0, 24: 20.0}
+    known = {4: 90.0, 8: 50.0, 16: 25.0, 24: 20.0}
     tried = durations(monkeypatch, known)
     assert by_deadline(30.0, done={16: 30.0}, expected={16: 31.0}).num_chips == 16
     tried.clear()
@@ -479,7 +481,7 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
 ) -> None:
     """64 chips are in time and 48 are not; of the servers between them 56 are."""
     known = {32: 60.0, 48: 40.0, 56: 29.0, 64: 20.0}
-    tried = durations(monkeypatch, known)  # type: ignore[arg-type]
+    tried = durations(monkeypatch, known)
     plan = by_deadline(30.0)
     assert plan.num_chips == 56
     assert [one.candidate.num_chips for one in plan.weighed] == [32, 48, 56, 64]
@@ -493,7 +495,7 @@ def test_between_the_first_in_time_and_the_one_before_fewer_are_looked_for(
 def test_the_search_halves_towards_the_fewest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes with 1/chips: 1,024 are late, 1,536 in time, and 1,200 would be just in time."""
     known = {count: 1200.0 * 30.0 / count for count in range(8, 2049, 8)}
-    tried = durations(monkeypatch, known)  # type: ignore[arg-type]
+    tried = durations(monkeypatch, known)
     plan = by_deadline(30.0)
     assert tried[-6:] == [1024, 1536, 1280, 1152, 1216, 1184]
     assert plan.num_chips == 1216  # within 512/2⁴ = 32 of the fewest
