@@ -14,6 +14,7 @@ FILES = (".toml", ".json")
 SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))
 MOST_EXAMPLES = 7
 # of every command, since one may be made before the root or without it, and is kept as it was made
+UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 SPECIAL = {"completion": "completion script for a shell"}  # not a question
 
@@ -54,6 +55,9 @@ class Root(click.Group):
         ]
         write_examples([words(verb)[0] for verb in chosen], formatter)
 
+    def get_help(self, ctx: click.Context) -> str:
+        return super().get_help(ctx).replace(UNBROKEN, "-")
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for section in SECTIONS:
             with formatter.section(section.capitalize()):
@@ -69,7 +73,8 @@ class Root(click.Group):
 def _listed(name: str, about: str) -> str:
     """What a group is for, and the words that follow it."""
     second = [verb.word for verb in VERBS if verb.group == name and verb.word]
-    return f"{about}: {', '.join(second)}" if second and name != "catalog" else about
+    listed = ", ".join(second).replace("-", UNBROKEN)
+    return f"{about}: {listed}" if second and name != "catalog" else about
 
 
 class Verbs(click.Group):

@@ -54,9 +54,12 @@ def test_a_store_is_emptied_as_often_as_its_power_empties_its_energy(plain: Answ
 
 
 def test_a_run_takes_its_tokens_over_their_rate(plain: Answer) -> None:
-    """1 T tokens; what it draws for that long is its energy, and a day's carbon in proportion its carbon."""
-    run_s = number(plain, "run_s")
-    assert run_s * number(plain, "tokens_per_s") == pytest.approx(1e12)
+    """1 T tokens in whole steps; what it draws so long is its energy, and a day's carbon in proportion its carbon."""
+    run_s, step_s = number(plain, "run_s"), number(plain, "step_s")
+    num_steps = round(run_s / step_s)
+    assert run_s == pytest.approx(num_steps * step_s)
+    tokens = number(plain, "tokens_per_s") * step_s
+    assert (num_steps - 1) * tokens < 1e12 <= num_steps * tokens * (1 + 1e-9)
     assert number(plain, "run_j") == pytest.approx(number(plain, "site_w") * run_s)
     days = run_s / 86_400
     assert number(plain, "run_kg") == pytest.approx(days * number(plain, "day_kg"))

@@ -49,7 +49,7 @@ class Business(Section, frozen=True, kw_only=True):
     peak_ratio: Annotated[
         float, Quantity("Busiest hour over the mean.", name="peak_to_mean", least=1.0, most=1e6)
     ] = 3.0
-    customers: Annotated[int | None, Count("Customers.", most=10**12, example="1500")] = None
+    customers: Annotated[int | None, Count("Customers that pay.", most=10**12, example="1500")] = None
     customer_tokens: Annotated[
         float | None,
         Quantity(
