@@ -2084,7 +2084,7 @@ def show_stage(
     peak_to_mean : str | float
         Busiest hour over the mean. (default 3)
     customers : str | int | None
-        Customers.
+        Customers that pay.
     tokens_per_customer : str | float | None
         Tokens a month of one customer.
     revenue : str | float | None
