@@ -358,7 +358,12 @@ COMPANY: dict[str, dict[str, Any]] = {
         for name in ("interval", "blocking")
     },
     "tier": dict.fromkeys(("interval", "blocking")),
-    "restart": {**dict.fromkeys(("detect", "reschedule", "warm_up")), **OF_A_CHIP, "buy": ["rent", "spot"], "mttf": "30d"},
+    "restart": {
+        **dict.fromkeys(("detect", "reschedule", "warm_up")),
+        **OF_A_CHIP,
+        "buy": ["rent", "spot"],
+        "mttf": "30d",
+    },
     "checkpoint_every": {"mttf": "30d"},
     "preempted_every": {**OF_A_CHIP, "buy": ["rent", "spot"]},
     "spot_price": {**OF_A_CHIP, "buy": ["rent", "spot"]},
