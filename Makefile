@@ -31,6 +31,7 @@ check: $(TEST_READY)
 	$(BIN)/pytest -q -x -n auto $(UNIT)
 
 bench: $(TEST_READY)
+	@$(BIN)/python -m compileall -q src  # as after any first run, where one may write beside the sources
 	$(BIN)/python benchmarks/run.py
 
 docs: $(RUN_READY)  # of some pages alone: make docs PAGES="reference stub"

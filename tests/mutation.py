@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOUSE = Path("src/datahall")
 ROOMS = (
     "catalog", "events", "workload", "silicon", "fabric", "cluster", "training", "inference", "reliability",
-    "scheduling", "datapath", "power", "planner",
+    "scheduling", "datapath", "power", "economics", "planner",
     "scenario", "answers", "report", "validation", "cli", "breakdown.py", "units.py",
 )  # fmt: skip
 COPIED = (

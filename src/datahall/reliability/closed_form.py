@@ -22,8 +22,7 @@ from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
 from datahall.reliability.pool import ALWAYS, Enough, enough_nodes
 from datahall.reliability.run import Run, stopping
-from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
-from datahall.reliability.simulation.simulate import PREEMPTED, SILENT, interrupted
+from datahall.reliability.simulation.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 
 TINY = 1e-9  # of an interval
 CLOSE = 0.01  # of the length of a run

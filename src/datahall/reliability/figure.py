@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from datahall.breakdown import (
     Breakdown,
@@ -16,15 +17,16 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.reliability.checkpoint.tier import Cadence
-from datahall.reliability.closed_form import Expected
-from datahall.reliability.process import FailureProcess
-from datahall.reliability.run import Run
-from datahall.reliability.simulation.outcome import Runs, Spread
-from datahall.reliability.simulation.recovery import Recovery
-from datahall.reliability.simulation.simulate import interrupted
-from datahall.reliability.spares import Spares
+from datahall.reliability.simulation.recovery import Recovery, interrupted
 from datahall.units import DAY_S
+
+if TYPE_CHECKING:
+    from datahall.reliability.checkpoint.tier import Cadence
+    from datahall.reliability.closed_form import Expected
+    from datahall.reliability.process import FailureProcess
+    from datahall.reliability.run import Run
+    from datahall.reliability.simulation.outcome import Runs, Spread
+    from datahall.reliability.spares import Spares
 
 SHOCK = "shock"  # the component of what nodes share
 COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/spares.py)"

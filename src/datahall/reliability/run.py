@@ -26,8 +26,7 @@ from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
-from datahall.reliability.simulation.recovery import Recovery, said_recovery
-from datahall.reliability.simulation.simulate import interrupted
+from datahall.reliability.simulation.recovery import Recovery, interrupted, said_recovery
 from datahall.reliability.spares import free_fraction
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing

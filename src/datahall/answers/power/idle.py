@@ -6,18 +6,17 @@ from typing import Any
 
 from datahall.planner.plan import Plan
 from datahall.power.sections.idle import idle_inputs
-from datahall.power.sections.run import RunPower
 from datahall.power.sections.unknown import UnknownPower
 from datahall.scenario.idle import idle_notes, idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.site import Site
 
 
-def idle_site(scenario: Scenario, plan: Plan[Any]) -> tuple[str, ...]:
+def idle_site(scenario: Scenario, plan: Plan[Any], *, swings: bool) -> tuple[str, ...]:
     """All of them where nobody knows what the plan draws; a building beside a PUE, of which only a swing has parts."""
     unknown = plan.section(UnknownPower)
     if unknown is None:
-        return idle_building(scenario, swings=plan.section(RunPower) is not None)
+        return idle_building(scenario, swings=swings)
     said = [name for name, field in scenario.form.fields.items() if field.section == "site"]
     return idle_together(scenario, said, unknown.why)
 

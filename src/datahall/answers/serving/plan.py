@@ -81,7 +81,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         notes=(
             *_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
-            *idle_site(scenario, plan),
+            *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
             *implied(scenario),
             *on_switches([best.replica]),

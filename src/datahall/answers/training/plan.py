@@ -78,7 +78,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *tier_notes(plan.part(Goodput).run),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
-            *idle_site(scenario, plan),
+            *idle_site(scenario, plan, swings=True),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
             ),

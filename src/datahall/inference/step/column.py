@@ -10,6 +10,16 @@ from datahall.inference.step.table import GRID_PER_OCTAVE, StepTable
 Column = NDArray[np.float64]
 
 
+def distinct(values: Column) -> Column:
+    """Each value once, from the least; `np.unique` loads all of masked arrays to ask whether it has been given one.
+
+    >>> distinct(np.array([2.0, 1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    found = np.sort(values)
+    return found[np.diff(found, prepend=-np.inf) > 0.0]
+
+
 def step_times(
     table: StepTable, tokens: Column, decodes: Column, context: float, prompts_s: Column, rows: Column
 ) -> Column:

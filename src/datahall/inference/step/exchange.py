@@ -29,6 +29,7 @@ from datahall.fabric.collectives.experts import Tokens, low_latency_time, normal
 from datahall.fabric.collectives.host_staged import staged_link, staged_times
 from datahall.fabric.collectives.system import System
 from datahall.inference.engine.replica import Replica, replica_system
+from datahall.inference.step.column import distinct
 from datahall.inference.step.expert_load import imbalance
 from datahall.silicon.calibration import weakest
 
@@ -151,7 +152,7 @@ def _all_to_all(replica: Replica, system: System, num_tokens: Column) -> Column:
     wide = replica.precision.wide_bytes_per_value
     narrow = 1.0 if replica.precision.quantises_activations else wide
     counts = num_tokens / replica.tp * imbalance(replica, num_tokens)
-    sizes = np.unique(np.append(grid(counts, COUNTS_PER_DOUBLING), LOW_LATENCY_TOKENS))
+    sizes = distinct(np.append(grid(counts, COUNTS_PER_DOUBLING), LOW_LATENCY_TOKENS))
     times = [_phase(replica, system, one, narrow) + _phase(replica, system, one, wide) for one in sizes]
     return np.interp(counts, sizes, times)
 

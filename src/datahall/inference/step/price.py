@@ -29,6 +29,7 @@ from datahall.basis import Basis
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import draft_model, num_verified, tokens_per_step
+from datahall.inference.step.column import distinct
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
 from datahall.inference.step.table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
@@ -206,8 +207,8 @@ def sequence_points(most: float) -> Column:
 
 def _points(most: float, *wanted: NDArray[np.generic]) -> Column:
     last = max(1, int(np.ceil(most)))
-    points = np.unique(np.round(np.concatenate([*wanted, [last]])))
-    found = points[points <= last].astype(np.float64)
+    points = distinct(np.round(np.concatenate([*wanted, [last]])))
+    found = points[points <= last]
     found.flags.writeable = False  # it is shared
     return found
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from datahall.breakdown import Breakdown, again, derived, fact, given, modelled, product, quotient, total
-from datahall.catalog.entries.site.grid import Grid
-from datahall.power.assessment import Assessment
+
+if TYPE_CHECKING:
+    from datahall.catalog.entries.site.grid import Grid
+    from datahall.power.assessment import Assessment
 
 THROUGH = "the chips through a step, phase by phase, behind what smooths them (power/swing/trace.py)"
 

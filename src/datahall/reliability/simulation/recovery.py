@@ -7,8 +7,13 @@ from math import inf
 import msgspec
 
 from datahall.catalog.entries.failures import COPY_TIERS, Tier
+from datahall.reliability.process import Cause, FailureProcess
 from datahall.scenario.sections.operations.run import Recovering
+from datahall.units import DAY_S
 
+SILENT = "corruption"  # the component whose failures nobody sees
+PREEMPTED = "preempted by the provider"
+ANY_SIZE = "job, whatever its size"
 ANY_SPARES = 1 << 40  # as many as are needed
 REPLICA_LEFT: Tier = (
     "peer"  # what a failure must leave at most for other replicas to be whole: one node's is gone
@@ -72,3 +77,27 @@ def said_recovery(asked: Recovering) -> Recovery:
         hot_spares=asked.hot_spares,
         is_whole=whole_s is not None,
     )
+
+
+def interrupted(process: FailureProcess, recovery: Recovery) -> FailureProcess:
+    """All that interrupts a job as causes of its nodes: theirs, what comes whatever their number, who takes them back.
+
+    Causes that new nodes have more often stand first.
+    """
+    causes = sorted(process.causes, key=lambda cause: not cause.ages)
+    if process.job_rate_per_day:
+        rate = process.job_rate_per_day / process.num_nodes
+        causes.append(_restarted(ANY_SIZE, rate, "host"))
+    if recovery.preempted_every_s < inf:
+        causes.append(_restarted(PREEMPTED, DAY_S / recovery.preempted_every_s, "remote"))
+    return msgspec.structs.replace(process, causes=tuple(causes), job_rate_per_day=0.0)
+
+
+def _restarted(name: str, rate_per_node_day: float, survives: str) -> Cause:
+    return msgspec.convert(
+        {
+            "name": name, "component": "", "rate_per_node_day": rate_per_node_day, "survives": survives,
+            "repair_fraction": 0.0, "repair_median_s": 0.0, "repair_sigma": 0.0,
+        },
+        Cause,
+    )  # fmt: skip

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 
-import msgspec
 import numpy as np
 
 from datahall.catalog.entries.failures import COPY_TIERS
@@ -14,7 +13,7 @@ from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import Runs
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.simulation.recovery import PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.simulation.state import CAUSE, COPY, RULES, RUN, TIER, Floats, Records, State
 from datahall.reliability.spares import nodes_away
 from datahall.units import DAY_S
@@ -22,9 +21,6 @@ from datahall.units import DAY_S
 SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded
 ROOM = 64  # nodes that are away beside the most that are expected
 MOST_POINTS = 20_000  # of a curve
-SILENT = "corruption"  # the component whose failures nobody sees
-PREEMPTED = "preempted by the provider"
-ANY_SIZE = "job, whatever its size"
 
 
 def simulate_runs(
@@ -52,30 +48,6 @@ def simulate_runs(
         plan=tuple(plan),
         state=state,
     )
-
-
-def interrupted(process: FailureProcess, recovery: Recovery) -> FailureProcess:
-    """All that interrupts a job as causes of its nodes: theirs, what comes whatever their number, who takes them back.
-
-    Causes that new nodes have more often stand first.
-    """
-    causes = sorted(process.causes, key=lambda cause: not cause.ages)
-    if process.job_rate_per_day:
-        rate = process.job_rate_per_day / process.num_nodes
-        causes.append(_restarted(ANY_SIZE, rate, "host"))
-    if recovery.preempted_every_s < inf:
-        causes.append(_restarted(PREEMPTED, DAY_S / recovery.preempted_every_s, "remote"))
-    return msgspec.structs.replace(process, causes=tuple(causes), job_rate_per_day=0.0)
-
-
-def _restarted(name: str, rate_per_node_day: float, survives: str) -> Cause:
-    return msgspec.convert(
-        {
-            "name": name, "component": "", "rate_per_node_day": rate_per_node_day, "survives": survives,
-            "repair_fraction": 0.0, "repair_median_s": 0.0, "repair_sigma": 0.0,
-        },
-        Cause,
-    )  # fmt: skip
 
 
 def new_state(
