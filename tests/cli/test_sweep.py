@@ -1,4 +1,7 @@
-"""Every chip is asked about by every verb that takes one, each time with another model: nothing ends badly."""
+"""Every chip is asked about by verbs that take one, each time with another model: nothing ends badly.
+
+Each chip meets a quarter of the verbs, and each verb a quarter of the chips; `python tests/sweep.py` asks all.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from datahall.answers.verbs import VERBS
 def test_every_verb_ends_well_on_a_chip(chip: str) -> None:
     at = CHIPS.index(chip)
     for number, question in enumerate(QUESTIONS.values()):
+        if (at + number) % 4:
+            continue
         model = MODELS[(at + 5 * number) % len(MODELS)]
         ending = asked(question.format(chip=chip, model=model))
         assert ending.well, ending

@@ -9,12 +9,12 @@ import pytest
 import datahall as dh
 from datahall.errors import DatahallError
 
-RING = {"collective": "all-reduce", "ranks": 64, "size": "640MB"}
+RING = {"collective": "all-reduce", "ranks": 16, "size": "160MB"}
 LATE = {"nics": 3, "start": "1ms", "duration": "1ms", "reroute": "0.2ms"}
 
 
 def simulated(**more: object) -> dh.Answer:
-    asked = {"on": "rail", "chips": 64, "job": [RING], **more}
+    asked = {"on": "rail", "chips": 16, "job": [RING], **more}
     return dh.simulate_fabric(**asked)  # type: ignore[arg-type]
 
 
