@@ -9,7 +9,7 @@ import pytest
 import datahall as dh
 from datahall.errors import DatahallError
 
-RING = {"collective": "all-reduce", "ranks": 16, "size": "160MB"}
+RING = {"collective": "all-reduce", "ranks": 16, "size": "640MB"}
 LATE = {"nics": 3, "start": "1ms", "duration": "1ms", "reroute": "0.2ms"}
 
 
