@@ -32,8 +32,15 @@ def words(output: str, num: int = NUM) -> list[str]:
     return ["sweep", "question.toml", "--over", f"working_set=1GB..{num}GB:1GB", "-o", output]
 
 
+# What runs tests in the background leaves SIGINT ignored, which children would inherit: they begin as in a terminal.
+IN_A_TERMINAL = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('datahall', run_name='__main__', alter_sys=True)"
+)
+
+
 def started(line: list[str], **how: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "datahall", *line]
+    command = [sys.executable, "-c", IN_A_TERMINAL, *line]
     return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, **how)  # type: ignore[call-overload, no-any-return]
 
 
