@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.scenario.takes import OPERATED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
@@ -22,7 +22,7 @@ VERBS = (
         name="plan serve",
         about="the least hardware that serves a model within its latency limits",
         answer="serving.plan:plan_serve",
-        check="planner.serving.early:check_service",
+        check="planner.serving.early:check_plan",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
@@ -37,10 +37,24 @@ VERBS = (
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
             *OPERATED,
+            Takes("goal", only=("objective",)),
+            PRICED,
+            OWNED,
+            Takes("overheads"),
+            Takes("api", without=("api_latency",)),
+            Takes("business", only=("peak_to_mean",)),
         ),
         arguments=("model",),
         required=("model",),
-        means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
+        means=(
+            ("tp", "Chips that share each layer of a replica (default: several are weighed)."),
+            ("peak_to_mean", "The load over the mean of a month, by which tokens are counted."),
+            (
+                "objective",
+                "What each chip and the best of them has the least of: {words}; time is that of an answer to one who "
+                "asks alone.",
+            ),
+        ),
         leads=(
             "least num_chips",
             "least ttft_s",
