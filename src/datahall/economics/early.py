@@ -10,7 +10,13 @@ from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.words import Buying
 
 OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
-WORDS: dict[Buying, str] = {"rent": "renting", "reserved": "reserving", "spot": "spot", "own": "owning", "api": "an API"}
+WORDS: dict[Buying, str] = {
+    "rent": "renting",
+    "reserved": "reserving",
+    "spot": "spot",
+    "own": "owning",
+    "api": "an API",
+}
 # terms of ways to buy, which do nothing where that way is not weighed
 TERMS: dict[str, tuple[Buying, ...]] = {
     "spot_price": ("spot",),

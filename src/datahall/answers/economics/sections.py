@@ -49,7 +49,9 @@ def _service(cost: ServiceCost) -> tuple[Row, ...]:
         rows.append((cost.all_in.name, _dollars(cost.all_in), kinds))
     if cost.api is not None and cost.api_month is not None:
         price = cost.api.price
-        what = f"{price.name}, {fmt(cost.api.blended.value, 'usd_per_mtok')}, list price of {price.source.date}"
+        what = (
+            f"{price.name}, {fmt(cost.api.blended.value, 'usd_per_mtok')}, list price of {price.source.date}"
+        )
         rows.append((cost.api_month.name, _dollars(cost.api_month), what))
     elif cost.asks_api:
         rows.append(("a month by an API", None, "not priced: nobody hosts the model"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.scenario.takes import OPERATED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
@@ -22,6 +22,9 @@ VERBS = (
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
             Takes("checkpoint", only=("storage", "tier")),
+            Takes("goal"),
+            PRICED,
+            OWNED,
         ),
         arguments=("model",),
         required=("model", "tokens"),
@@ -46,6 +49,12 @@ VERBS = (
                 "offload",
                 "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
             ),
+            (
+                "objective",
+                "What the run has the least of: {words}; by a deadline of all numbers of chips that are in time, on "
+                "so many chips of their layouts.",
+            ),
+            ("budget", "Most that the run may cost, the cheapest way that is allowed."),
         ),
         leads=(
             "least elapsed_s",

@@ -91,18 +91,14 @@ def request_tokens(candidate: Candidate) -> float:
 
 def _replica_tokens(candidate: Candidate, peak: float) -> float:
     """Tokens of a month that a replica serves where the busiest hour leaves the headroom."""
-    kept = (
-        candidate.full_rate_per_s / candidate.num_replicas if candidate.num_added else candidate.held_per_s
-    )
+    kept = candidate.full_rate_per_s / candidate.num_replicas if candidate.num_added else candidate.held_per_s
     return kept * (1.0 - candidate.headroom_fraction) * request_tokens(candidate) * MONTH_S / peak
 
 
 def offered_api(scenario: Scenario, input_share: float) -> Hosted | None:
     """The tokens of an API to compare with; None where nobody hosts the model."""
     day = day_of(scenario.one(Purchase), scenario.catalog)
-    return hosted(
-        scenario.one(HostedModel), scenario.root.model, input_share, day, scenario.catalog
-    )
+    return hosted(scenario.one(HostedModel), scenario.root.model, input_share, day, scenario.catalog)
 
 
 def cost_section(scenario: Scenario, candidate: Candidate, found: Served | None) -> ServiceCost:

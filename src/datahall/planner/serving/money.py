@@ -40,7 +40,12 @@ def with_money(plan: ServingPlan, scenario: Scenario, aim: Aim) -> ServingPlan:
 
 
 def _rival(
-    scenario: Scenario, aim: Aim, candidate: Candidate, chosen: Candidate, mine: Served | None, bill: Served | None
+    scenario: Scenario,
+    aim: Aim,
+    candidate: Candidate,
+    chosen: Candidate,
+    mine: Served | None,
+    bill: Served | None,
 ) -> Rival:
     return Rival(
         candidate=candidate,

@@ -26,7 +26,9 @@ class Rival(NamedTuple):
     value: float | None  # of the objective; None where nobody knows
     more_fraction: float | None  # of the objective than the chosen one
     served: Served | None  # as it is bought; None where nobody prices it
-    flip_usd_per_hour: float | None  # of its chip: below it costs less than the chosen one; None: it never does
+    flip_usd_per_hour: (
+        float | None
+    )  # of its chip: below it costs less than the chosen one; None: it never does
     why_not: str = ""  # nobody prices it
 
 
@@ -49,7 +51,9 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     kept: tuple[Candidate, ...] = ()  # all that were simulated and keep the limits
     num_candidates: int  # that keep the limits in closed form
     value: float | None = None  # of the objective, that the chosen one takes; None where nobody knows
-    served: tuple[Served, ...] = ()  # the best of each chip as it is bought, those that nobody prices left out
+    served: tuple[
+        Served, ...
+    ] = ()  # the best of each chip as it is bought, those that nobody prices left out
     rivals: tuple[Rival, ...] = ()  # the best of each other chip, best first
     weighed: tuple[Alike, ...] = ()  # those that were simulated, cheapest first
 

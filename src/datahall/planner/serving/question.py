@@ -128,9 +128,7 @@ def weighed(
     return candidates, tuple(refused)
 
 
-def lost_to(
-    best: Sequence[Candidate], candidates: Sequence[Candidate], aim: Aim = CHIPS
-) -> tuple[Lost, ...]:
+def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate], aim: Aim = CHIPS) -> tuple[Lost, ...]:
     """The candidates that are not the best of their chip, with how far they are from it."""
     least = {candidate.replica.chip.name: candidate for candidate in best}
     kept = {candidate.key for candidate in best}

@@ -6,36 +6,41 @@ Done is a run when nine of ten of its kind are, with their interruptions, as `si
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf, isfinite
 
 import msgspec
 
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.planner.plan import Objective, Refusal
+from datahall.planner.plan import Refusal
+from datahall.planner.training.aim import CHIPS
 from datahall.planner.training.choice import with_reasons
 from datahall.planner.training.dated import Question
 from datahall.planner.training.late import too_late
+from datahall.planner.training.money import cost_usd
 from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.setup import of_any_size
 from datahall.training.step.step import Job
 from datahall.workload.flops import training_flop_per_token
 
-CHIPS = Objective("chips", "count")
+MOST_WORSE = 2  # numbers of chips above the fewest that are tried and have no less of the objective
 MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and one that is in time
 
 
 def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_CHIPS) -> TrainingPlan:
-    """The fewest chips, in whole servers, with which nine of ten runs are done by a deadline; at most so many.
+    """The chips, in whole servers, with which nine of ten runs are done by a deadline at the least cost; at most so many.
 
-    Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before.
+    Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before:
+    the fewest.  Where these are not what is wanted, or cost too much, more are tried while that gives less of it.
     """
     one_of_it = of_any_size(asked.machine)
     needed = _ideal_chips(asked.job, one_of_it, deadline_s, asked.num_tokens)
     tries = _Tries(asked, deadline_s)
     below = 0
-    for num_chips in _counts(one_of_it, most_chips):
+    counts = _counts(one_of_it, most_chips)
+    for num_chips in counts:
         if num_chips < needed and (num_chips < most_chips or most_chips == MOST_CHIPS):
             below = num_chips
             continue
@@ -45,7 +50,8 @@ def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_
                 break  # more chips than the batch can feed
         elif plan.in_time:
             server = _server(one_of_it)
-            return _in_time(_fewest(plan, below, server, tries), server, tries)
+            fewest = _fewest(plan, below, server, tries)
+            return _in_time(_least(fewest, num_chips, counts, tries), server, tries)
         elif tries.no_longer_help:
             break
         below = num_chips
@@ -76,6 +82,7 @@ class _Tries:
             self.refused.append(Refusal(what=counted(num_chips, "chip"), why=error.message, hint=error.hint))
             return None
         plan = msgspec.structs.replace(plan, num_asked=plan.num_chips)  # what would stay idle is not taken
+        plan = self.asked.aim.priced(plan)
         self.counts.append(Tried(num_chips, plan.num_chips))
         self.weighed.append(plan)
         return plan
@@ -90,7 +97,9 @@ class _Tries:
     def fewest_first(self) -> tuple[Weighed, ...]:
         """The best on each number of chips that was used."""
         used = {
-            plan.num_chips: Weighed(plan.chosen, plan.elapsed_s, plan.done_s, plan.in_time)
+            plan.num_chips: Weighed(
+                plan.chosen, plan.elapsed_s, plan.done_s, plan.in_time, _known(cost_usd(plan))
+            )
             for plan in self.weighed
         }
         return tuple(used[count] for count in sorted(used))
@@ -110,10 +119,30 @@ def _fewest(plan: TrainingPlan, below: int, server: int, tries: _Tries) -> Train
     return plan
 
 
+def _known(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _least(fewest: TrainingPlan, above: int, counts: Iterator[int], tries: _Tries) -> TrainingPlan:
+    """Of the plans in time the one with the least of the objective, within the budget if one is."""
+    aim = tries.asked.aim
+    if aim.objective == CHIPS and not aim.over(fewest):
+        return fewest
+    worse, best = 0, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
+    for num_chips in counts:
+        if worse == MOST_WORSE:
+            break
+        plan = tries.add(num_chips, above)
+        above = num_chips
+        value = inf if plan is None or not plan.in_time else aim.pays(plan)
+        worse, best = (0, value) if value < best else (worse + 1, best)
+    return min((plan for plan in tries.weighed if plan.in_time), key=aim.key)
+
+
 def _in_time(plan: TrainingPlan, server: int, tries: _Tries) -> TrainingPlan:
     return msgspec.structs.replace(
         with_reasons(plan),
-        objective=CHIPS,
+        objective=tries.asked.aim.objective,
         refusals=tuple(tries.refused),
         weighed=tries.fewest_first,
         tried=tuple(sorted(tries.counts)),

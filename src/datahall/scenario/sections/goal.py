@@ -16,5 +16,5 @@ class Goal(Section, frozen=True, kw_only=True):
     ] = "cost"
     budget_usd: Annotated[
         float | None,
-        Quantity("Most that all of it may cost.", above=True, most=MOST_USD, example="80MUSD"),
+        Quantity("Most that all of it may cost.", name="budget", above=True, most=MOST_USD, example="80M"),
     ] = None
