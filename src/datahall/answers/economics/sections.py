@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from datahall.answer import Cell, Quantity
 from datahall.answers.section import Row, Words
-from datahall.counted import counted
 from datahall.units import fmt
 
 if TYPE_CHECKING:

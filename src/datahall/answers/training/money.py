@@ -48,7 +48,9 @@ def too_dear(plan: TrainingPlan) -> str:
     """What would be enough, each tried."""
     assert plan.over is not None
     if not plan.over.fixes:
-        return "Over the budget: no other way to have the chips, no fewer of them and no fewer tokens are paid for by it."
+        return (
+            "Over the budget: it pays for no other way to have the chips, no fewer of them, no fewer tokens."
+        )
     return f"Over the budget; enough would be {' or '.join(map(_fix, plan.over.fixes))}."
 
 

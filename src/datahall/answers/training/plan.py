@@ -10,8 +10,8 @@ from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
-from datahall.answers.training.money import budget_results, priced, too_dear
 from datahall.answers.training.idle import idle_offload, network_of_plan
+from datahall.answers.training.money import budget_results, priced, too_dear
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -362,8 +362,7 @@ def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     if plan.over is None or not plan.over.fixes:
         return ()
     fix = plan.over.fixes[0]
-    value: Plain = fix.text.split(",") if fix.name == "buy" else fix.text
-    return (follow(scenario, changes={fix.name: value}),)
+    return (follow(scenario, changes={fix.name: fix.text}),)
 
 
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:

@@ -17,10 +17,13 @@ SERVED = (
     "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
 )  # fmt: skip
 
+# the golden scenario: what `datahall plan` answers where nothing follows it
+GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
+
 VERBS = (
     Verb(
         name="plan serve",
-        about="the least hardware that serves a model within its latency limits",
+        about="the hardware that serves a model within its latency limits at the least cost",
         answer="serving.plan:plan_serve",
         check="planner.serving.early:check_plan",
         prepare="serving.plan:prepare",
@@ -64,7 +67,7 @@ VERBS = (
             "least token_j",
         ),
         examples=(
-            "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
+            GOLDEN,
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
             "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
         ),

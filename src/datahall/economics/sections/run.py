@@ -1,4 +1,4 @@
-"""What a training run costs: its chip-hours by each way to have the chips, and what the hardware would cost outright."""
+"""What a training run costs: its chip-hours by each way to have the chips, and the hardware bought outright."""
 
 from __future__ import annotations
 

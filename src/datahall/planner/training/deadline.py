@@ -1,4 +1,4 @@
-"""The fewest chips that are done by a deadline, and the layout of the run on them.
+"""The chips that are done by a deadline with the least of what is wanted, and the layout of the run on them.
 
 Done is a run when nine of ten of its kind are, with their interruptions, as `simulate run` has it.
 """
@@ -30,7 +30,7 @@ MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and
 
 
 def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_CHIPS) -> TrainingPlan:
-    """The chips, in whole servers, with which nine of ten runs are done by a deadline at the least cost; at most so many.
+    """The chips, in whole servers, with which nine of ten runs keep a deadline at the least cost; at most so many.
 
     Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before:
     the fewest.  Where these are not what is wanted, or cost too much, more are tried while that gives less of it.

@@ -51,8 +51,8 @@ def check_plan(scenario: Scenario) -> None:
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
-    check_buying(scenario)
     _check_goal(scenario, num_chips)
+    check_buying(scenario)
     check_machine(scenario)
     check_job(scenario)
     if num_chips is not None:
@@ -66,7 +66,7 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
         raise ScenarioError(
             "an API sells tokens and trains no model",
             field="buy",
-            hint=option("buy", ",".join(way for way in ways if way != "api")),
+            hint=option("buy", ",".join(way for way in ways if way != "api") or "rent,own"),
         )
     if num_chips is not None and scenario.one(Goal).objective == "chips":
         raise ScenarioError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import inf
 
+from datahall.breakdown import Breakdown, derived, product
 from datahall.economics.capex import capex_of
 from datahall.economics.run import span_years
 from datahall.economics.sections.run import Paid, TrainingCost
 from datahall.economics.ways import Way, ways_of
-from datahall.breakdown import Breakdown, derived, product
 from datahall.planner.buying.run import hours_of
 from datahall.planner.training.plan import TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
