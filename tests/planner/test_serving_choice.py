@@ -243,7 +243,9 @@ def test_rivals_are_simulated_while_they_could_take_fewer_chips(monkeypatch: pyt
     """Two chips a replica.  The best takes 16 replicas instead of 10; rivals are asked for fewer than the best has,
     also those that the closed form has more of: one of 16 takes 12.  One on another chip is another matter."""
     tried = confirmed_as(monkeypatch, {10: 16, 11: 14, 12: 15, 13: 13, 14: 14, 16: 12})
-    found = confirming.confirmed([way(10), way(11), way(13, name="h200"), way(12), way(14), way(16)], seed=0).best
+    found = confirming.confirmed(
+        [way(10), way(11), way(13, name="h200"), way(12), way(14), way(16)], seed=0
+    ).best
     assert [(one.replica.chip.name, one.num_replicas) for one in found] == [("h100", 12), ("h200", 13)]
     assert tried == [(10, 0), (11, 15), (13, 0), (12, 13), (14, 13), (16, 13)]
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from datahall.answer import Axis, Cell, Column, LineChart, Point, Series, Table
 from datahall.answers.serving.words import layout_words, percent
 from datahall.counted import counted
 from datahall.economics.sections.service import ServiceCost
+from datahall.errors import option
 from datahall.planner.serving.plan import Alike, Rival, ServingPlan
+from datahall.scenario.idle import idle_together
+from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
 LEAST = {
@@ -75,6 +80,31 @@ def money_results(plan: ServingPlan) -> dict[str, Cell]:
             "next_flip_usd_per_hour": rival.flip_usd_per_hour,
         }
     return found
+
+
+def idle_money(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """Terms of an API that nobody has, or that lists no price of what it finds in its cache."""
+    cost = plan.part(ServiceCost)
+    if cost.api is None:
+        return idle_together(scenario, ("cached", "batched", "api"), "nobody hosts the model")
+    if isnan(cost.api.price.cached_usd_per_mtok):
+        return idle_together(
+            scenario, ("cached",), f"{cost.api.price.name} lists no price of what its cache has"
+        )
+    return ()
+
+
+def money_notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """What prices leave out."""
+    lines = []
+    for one in plan.served:
+        owned = one.had.owned
+        if owned is not None and owned.capex.missing:
+            missing = " and ".join(owned.capex.missing)
+            lines.append(f"the price to own {one.candidate.replica.chip.name} leaves out {missing}")
+    if plan.served and not scenario.given("staff"):
+        lines.append(f"no staff is counted; {option('staff')} adds it")
+    return tuple(lines)
 
 
 def price_table(plan: ServingPlan) -> Table:

@@ -9,7 +9,15 @@ from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.serving.idle import cut_share, idle_in_plan
-from datahall.answers.serving.money import front_chart, front_table, money_results, price_table, priced
+from datahall.answers.serving.money import (
+    front_chart,
+    front_table,
+    idle_money,
+    money_notes,
+    money_results,
+    price_table,
+    priced,
+)
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
@@ -83,7 +91,9 @@ def plan_serve(scenario: Scenario) -> Answer:
         charts=(load_chart(plan), *((front,) if (front := front_chart(plan)) is not None else ())),
         notes=(
             *_notes(scenario, plan),
+            *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
             *implied(scenario),

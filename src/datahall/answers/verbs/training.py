@@ -10,7 +10,7 @@ from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 VERBS = (
     Verb(
         name="plan train",
-        about="the fastest layout on so many chips, or the chips that keep a deadline at the least cost; within a budget",
+        about="the fastest layout on so many chips, or the chips that keep a deadline at the least cost",
         answer="training.plan:plan_train",
         check="planner.training.early:check_plan",
         prepare="training.plan:prepare",

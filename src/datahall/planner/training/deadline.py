@@ -5,7 +5,7 @@ Done is a run when nine of ten of its kind are, with their interruptions, as `si
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf, isfinite
 
 import msgspec
@@ -25,6 +25,7 @@ from datahall.training.setup import of_any_size
 from datahall.training.step.step import Job
 from datahall.workload.flops import training_flop_per_token
 
+FEW_SERVERS = 8  # of which all numbers above the fewest are tried
 MOST_WORSE = 2  # numbers of chips above the fewest that are tried and have no less of the objective
 MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and one that is in time
 
@@ -51,7 +52,10 @@ def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_
         elif plan.in_time:
             server = _server(one_of_it)
             fewest = _fewest(plan, below, server, tries)
-            return _in_time(_least(fewest, num_chips, counts, tries), server, tries)
+            few = most_chips <= FEW_SERVERS * server
+            more = range(fewest.num_chips + server, most_chips + 1, server) if few else counts
+            least = _least(fewest, more, tries, worse=FEW_SERVERS if few else MOST_WORSE)
+            return _in_time(least, server, tries)
         elif tries.no_longer_help:
             break
         below = num_chips
@@ -123,19 +127,24 @@ def _known(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _least(fewest: TrainingPlan, above: int, counts: Iterator[int], tries: _Tries) -> TrainingPlan:
-    """Of the plans in time the one with the least of the objective, within the budget if one is."""
+def _least(fewest: TrainingPlan, counts: Iterable[int], tries: _Tries, *, worse: int) -> TrainingPlan:
+    """Of the plans in time the one with the least of the objective, within the budget if one is.
+
+    More chips are tried until so many numbers of them one after the other give no less of it.
+    """
     aim = tries.asked.aim
     if aim.objective == CHIPS and not aim.over(fewest):
         return fewest
-    worse, best = 0, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
+    left, best = worse, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
+    above = fewest.num_chips
     for num_chips in counts:
-        if worse == MOST_WORSE:
+        if not left:
             break
-        plan = tries.add(num_chips, above)
+        if all(one.num_chips != num_chips for one in tries.counts):
+            plan = tries.add(num_chips, above)
+            value = inf if plan is None or not plan.in_time else aim.pays(plan)
+            left, best = (worse, value) if value < best else (left - 1, best)
         above = num_chips
-        value = inf if plan is None or not plan.in_time else aim.pays(plan)
-        worse, best = (0, value) if value < best else (worse + 1, best)
     return min((plan for plan in tries.weighed if plan.in_time), key=aim.key)
 
 
