@@ -360,7 +360,9 @@ def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.M
 
     monkeypatch.setattr(confirming, "_simulated", simulated)
     monkeypatch.setattr(planning, "proposed", lambda candidate: candidate)  # its run is made up
-    found = plan_serving(asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2))
+    found = plan_serving(
+        asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2, objective="chips")
+    )
     lost = [one.candidate for one in found.alternatives]
     assert found.chosen is found.best[0]
     assert {one.replica.chip.name for one in found.best} == {"h100-sxm", "l40s"}

@@ -17,11 +17,11 @@ from datahall.breakdown import evaluate, false_nodes
 from datahall.catalog import Catalog
 from datahall.economics.sections.run import TrainingCost
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError
-from datahall.planner.training.aim import aim_of
 from datahall.planner.training.candidate import TOLD_APART
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
-from datahall.planner.training.money import cost_usd
+from datahall.planner.training.money.aim import aim_of
+from datahall.planner.training.money.cost import cost_usd
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_training, search_of
 from datahall.scenario.read import read_names

@@ -14,7 +14,7 @@ from datahall.answers.verbs import GROUPS, VERBS, words
 FILES = (".toml", ".json")
 SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))
 MOST_EXAMPLES = 7
-DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no-color", "--catalog")
+DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no-color")
 # of every command, since one may be made before the root or without it, and is kept as it was made
 UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -2,21 +2,26 @@
 
     month = replicas · chips · hour · hours of a month · (1 + Σ overheads) + staff
 
-Staff of chips that are owned is in the price of their hour.
+Staff of chips that are owned is in the price of their hour.  Overheads are orchestration, network, storage and
+monitoring; who owns has bought network and storage with the hardware, so of theirs only two count.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from datahall.breakdown import Breakdown, derived, given, product, total
+from datahall.breakdown import Breakdown, derived, fact, given, product, total
+from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.economics.break_even import Dedicated
-from datahall.economics.overheads import with_overheads
 from datahall.economics.own import MONTH_HOURS
 from datahall.economics.ways import Way
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
+
+OF_RENT = ("orchestration", "network", "storage", "monitoring")
+OF_OWNING = ("orchestration", "monitoring")
+FIELDS = {"network": "network_overhead", "storage": "storage_overhead"}
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,3 +77,27 @@ def _fixed(scenario: Scenario, way: Way) -> Breakdown | None:
     if not staff or way.buying == "own":
         return None
     return given("staff", staff, "usd", field="staff")
+
+
+def with_overheads(asked: Overheads, catalog: Catalog, *, owned: bool) -> Breakdown:
+    """What a bill is multiplied by."""
+    said = {
+        "orchestration": asked.orchestration_fraction,
+        "network": asked.network_fraction,
+        "storage": asked.storage_fraction,
+        "monitoring": asked.monitoring_fraction,
+    }
+    leaves = [_leaf(name, said[name], catalog) for name in (OF_OWNING if owned else OF_RENT)]
+    return total("with overheads", (derived("the bill", 1.0, "fraction"), *leaves))
+
+
+def _leaf(name: str, said: float | None, catalog: Catalog) -> Breakdown:
+    """A share as somebody says it, or as published with its range."""
+    field = FIELDS.get(name, name)
+    if said is not None:
+        return given(name, said, "fraction", field=field)
+    known = catalog.share(name).fact
+    leaf = fact(name, known.value, "fraction", known.source, note=known.note).unless_said(field)
+    assert known.low is not None
+    assert known.high is not None
+    return leaf.with_band(known.low / known.value, known.high / known.value, "range of the source")

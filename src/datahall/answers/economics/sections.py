@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from datahall.economics.ways import Way
 
 
-def dated(way: Way) -> str:
-    """How a way is had, and of when its price is."""
-    return f"{way.name}, {way.date}" if way.date else way.name
-
-
 def _dollars(figure: Breakdown) -> Quantity:
     return Quantity(figure.value, figure.unit)
 

@@ -49,12 +49,6 @@ VERBS = (
                 "offload",
                 "What may leave the chips where it does not fit else, e.g. optimizer, or optimizer:nvme.",
             ),
-            (
-                "objective",
-                "What the run has the least of: {words}; by a deadline of all numbers of chips that are in time, on "
-                "so many chips of their layouts.",
-            ),
-            ("budget", "Most that the run may cost, the cheapest way that is allowed."),
         ),
         leads=(
             "least elapsed_s",

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from datahall.planner.training.aim import FEWEST, Aim
 from datahall.planner.training.choice import best_of
+from datahall.planner.training.money.aim import FEWEST, Aim
 from datahall.planner.training.plan import Mended, TrainingPlan
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.setup import Machine

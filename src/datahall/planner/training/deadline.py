@@ -14,11 +14,11 @@ from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.plan import Refusal
-from datahall.planner.training.aim import CHIPS
 from datahall.planner.training.choice import with_reasons
 from datahall.planner.training.dated import Question
 from datahall.planner.training.late import too_late
-from datahall.planner.training.money import cost_usd
+from datahall.planner.training.money.aim import CHIPS
+from datahall.planner.training.money.cost import cost_usd
 from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.setup import of_any_size

@@ -12,14 +12,14 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
 from datahall.fabric.design.chips import own_chips
-from datahall.planner.training.aim import aim_of
-from datahall.planner.training.budget import within_budget
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
 from datahall.planner.training.late import mended
-from datahall.planner.training.money import with_cost
+from datahall.planner.training.money.aim import aim_of
+from datahall.planner.training.money.budget import within_budget
+from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput

@@ -12,9 +12,15 @@ class Goal(Section, frozen=True, kw_only=True):
     """What decides between plans that all keep what is asked."""
 
     objective: Annotated[
-        Aims, Choice(f"What a plan has the least of: {', '.join(AIMS)}.", options=AIMS, metavar="WHAT")
+        Aims, Choice(f"What the plan has the least of: {', '.join(AIMS)}.", options=AIMS, metavar="WHAT")
     ] = "cost"
     budget_usd: Annotated[
         float | None,
-        Quantity("Most that all of it may cost.", name="budget", above=True, most=MOST_USD, example="80M"),
+        Quantity(
+            "Most that it may cost, the cheapest way that is allowed.",
+            name="budget",
+            above=True,
+            most=MOST_USD,
+            example="80M",
+        ),
     ] = None

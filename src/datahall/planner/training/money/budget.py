@@ -9,7 +9,7 @@ import msgspec
 
 from datahall.economics.sections.run import TrainingCost
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.planner.training.money import chip_hours_of, cost_usd, paid, ways_for
+from datahall.planner.training.money.cost import chip_hours_of, cost_usd, paid, ways_for
 from datahall.planner.training.plan import Fix, Over, TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign

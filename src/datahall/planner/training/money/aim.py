@@ -9,7 +9,7 @@ import msgspec
 
 from datahall.planner.plan import Objective
 from datahall.planner.training.choice import STEP_TIME
-from datahall.planner.training.money import cost_usd, with_cost
+from datahall.planner.training.money.cost import cost_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
