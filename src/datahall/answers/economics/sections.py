@@ -22,9 +22,13 @@ def _dollars(figure: Breakdown) -> Quantity:
 
 def _hourly(way: Way) -> str:
     price = fmt(way.usd_per_hour, "usd_per_hour")
+    return f"a chip at {price}{f', price of {way.date}' if way.date else ''}{without(way)}"
+
+
+def without(way: Way) -> str:
+    """What the price of hardware that is owned leaves out."""
     missing = way.owned.capex.missing if way.owned is not None else ()
-    without = f", without {' and '.join(missing)}" if missing else ""
-    return f"a chip at {price}{f', price of {way.date}' if way.date else ''}{without}"
+    return f" without {' and '.join(missing)}" if missing else ""
 
 
 def _unpriced(ways: tuple[Way, ...]) -> tuple[Row, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 
 from datahall.answers.idle import idle_network
 from datahall.cluster.wiring import wiring_of
+from datahall.economics.sections.service import ServiceCost
 from datahall.errors import option
 from datahall.inference.engine.asked import implied_chip
 from datahall.inference.engine.replica import Replica, joined
@@ -199,3 +201,15 @@ def cut_share(scenario: Scenario, share: float, context: int) -> tuple[str, ...]
     if not share:
         return _uncut(scenario)
     return (f"{100 * share:.3g} % of requests are cut to fit the context of {context:,} tokens",)
+
+
+def idle_money(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """Terms of an API that nobody has, or that lists no price of what it finds in its cache."""
+    cost = plan.part(ServiceCost)
+    if cost.api is None:
+        return idle_together(scenario, ("cached", "batched", "api"), "nobody hosts the model")
+    if isnan(cost.api.price.cached_usd_per_mtok):
+        return idle_together(
+            scenario, ("cached",), f"{cost.api.price.name} lists no price of what its cache has"
+        )
+    return ()

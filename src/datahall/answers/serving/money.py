@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 from datahall.answer import Axis, Cell, Column, LineChart, Point, Series, Table
+from datahall.answers.economics.sections import without
 from datahall.answers.serving.words import layout_words, percent
 from datahall.counted import counted
 from datahall.economics.sections.service import ServiceCost
+from datahall.economics.ways import Way
 from datahall.errors import option
 from datahall.planner.serving.plan import Alike, Rival, ServingPlan
-from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
@@ -37,8 +36,13 @@ def priced(plan: ServingPlan) -> str:
     if cost.had is None:
         said = f"Nobody prices {cost.chip}"
     else:
-        said = f"They cost {fmt(cost.had.month.value, 'usd')} a month, {cost.had.way.name}"
+        said = f"They cost {fmt(cost.had.month.value, 'usd')} a month, {cost.had.way.name}{without(cost.had.way)}"
     return f"{said}{_least(plan)}.{_api(cost)}"
+
+
+def _dated(way: Way) -> str:
+    """How a chip is had, and of when its price is."""
+    return f"{way.name}, {way.date}" if way.date else way.name
 
 
 def _least(plan: ServingPlan) -> str:
@@ -82,18 +86,6 @@ def money_results(plan: ServingPlan) -> dict[str, Cell]:
     return found
 
 
-def idle_money(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
-    """Terms of an API that nobody has, or that lists no price of what it finds in its cache."""
-    cost = plan.part(ServiceCost)
-    if cost.api is None:
-        return idle_together(scenario, ("cached", "batched", "api"), "nobody hosts the model")
-    if isnan(cost.api.price.cached_usd_per_mtok):
-        return idle_together(
-            scenario, ("cached",), f"{cost.api.price.name} lists no price of what its cache has"
-        )
-    return ()
-
-
 def money_notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """What prices leave out."""
     lines = []
@@ -115,7 +107,7 @@ def price_table(plan: ServingPlan) -> Table:
         (
             mine.replica.chip.name,
             mine.num_chips,
-            f"not priced: {cost.why_not}" if cost.had is None else cost.had.way.name,
+            f"not priced: {cost.why_not}" if cost.had is None else _dated(cost.had.way),
             None if cost.had is None else cost.had.way.usd_per_hour,
             None if cost.had is None else cost.had.month.value,
             None,
@@ -146,7 +138,7 @@ def _rival(one: Rival) -> tuple[Cell, ...]:
     return (
         one.candidate.replica.chip.name,
         one.candidate.num_chips,
-        f"not priced: {one.why_not}" if bill is None else bill.had.name,
+        f"not priced: {one.why_not}" if bill is None else _dated(bill.had),
         None if bill is None else bill.had.usd_per_hour,
         None if bill is None else bill.month_usd,
         one.more_fraction,

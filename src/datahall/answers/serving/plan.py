@@ -8,11 +8,10 @@ from datahall.answers.follow import follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
-from datahall.answers.serving.idle import cut_share, idle_in_plan
+from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
 from datahall.answers.serving.money import (
     front_chart,
     front_table,
-    idle_money,
     money_notes,
     money_results,
     price_table,

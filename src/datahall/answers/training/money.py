@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Cell
+from datahall.answers.economics.sections import without
 from datahall.counted import counted
 from datahall.economics.sections.run import TrainingCost
 from datahall.planner.training.plan import Fix, TrainingPlan
@@ -24,7 +25,8 @@ def priced(plan: TrainingPlan) -> str:
         return ""
     if cost.had is None:
         return f" Nobody prices {cost.chip}."
-    return f" It costs {fmt(cost.had.cost.value, 'usd')}, {cost.had.way.name}{_least(plan)}{_budget(plan)}."
+    had = f"{cost.had.way.name}{without(cost.had.way)}"
+    return f" It costs {fmt(cost.had.cost.value, 'usd')}, {had}{_least(plan)}{_budget(plan)}."
 
 
 def _least(plan: TrainingPlan) -> str:
