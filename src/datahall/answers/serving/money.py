@@ -33,11 +33,13 @@ FIRST = {
 def priced(plan: ServingPlan) -> str:
     """What it costs, what it has the least of, and the next best chip with what would make it win."""
     cost = plan.part(ServiceCost)
+    if not plan.chosen.keeps:
+        return ""
     if cost.had is None:
         said = f"Nobody prices {cost.chip}"
     else:
         said = f"They cost {fmt(cost.had.month.value, 'usd')} a month, {cost.had.way.name}{without(cost.had.way)}"
-    return f"{said}{_least(plan)}.{_api(cost)}"
+    return f" {said}{_least(plan)}.{_api(cost)}"
 
 
 def _dated(way: Way) -> str:
@@ -47,7 +49,7 @@ def _dated(way: Way) -> str:
 
 def _least(plan: ServingPlan) -> str:
     """What the chosen one has the least of, and by how much."""
-    if not plan.rivals or not plan.chosen.keeps:
+    if not plan.rivals:
         return ""
     name = plan.objective.name
     if plan.value is None:
@@ -74,7 +76,11 @@ def _api(cost: ServiceCost) -> str:
 
 def money_results(plan: ServingPlan) -> dict[str, Cell]:
     """The objective, and the next best."""
-    found: dict[str, Cell] = {"objective": plan.objective.name, "objective_value": plan.value}
+    found: dict[str, Cell] = {
+        "objective": plan.objective.name,
+        "objective_value": plan.value,
+        "num_kinds": len(plan.best),
+    }
     rival = next(iter(plan.rivals), None)
     if rival is not None:
         found |= {

@@ -72,7 +72,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=f"{_headline(best)}{_cut(best.demand)} {priced(plan)}",
+        headline=f"{_headline(best)}{_cut(best.demand)}{priced(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
         results={**_results(best, figure), **money_results(plan), **section_results(plan)},

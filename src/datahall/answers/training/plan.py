@@ -234,6 +234,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         ),
         **section_results(plan),
         **({"done_s": plan.done_s} if plan.done_s is not None and plan.ends else {}),
+        **({"num_in_time": plan.num_in_time} if plan.deadline_s is not None else {}),
         **budget_results(plan),
         **_present_results(plan),
         "num_layouts": len(plan.search.space),

@@ -59,6 +59,7 @@ VERBS = (
             ),
         ),
         leads=(
+            "least month_usd",
             "least num_chips",
             "least ttft_s",
             "least tpot_s",

@@ -52,6 +52,7 @@ VERBS = (
         ),
         leads=(
             "least elapsed_s",
+            "least cost_usd",
             "least num_chips",
             "most mfu_fraction",
             "most tokens_per_s",

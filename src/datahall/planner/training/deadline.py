@@ -52,10 +52,11 @@ def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_
         elif plan.in_time:
             server = _server(one_of_it)
             fewest = _fewest(plan, below, server, tries)
+            too_few = tuple(tries.refused)
             few = most_chips <= FEW_SERVERS * server
             more = range(fewest.num_chips + server, most_chips + 1, server) if few else counts
             least = _least(fewest, more, tries, worse=FEW_SERVERS if few else MOST_WORSE)
-            return _in_time(least, server, tries)
+            return _in_time(least, server, tries, too_few)
         elif tries.no_longer_help:
             break
         below = num_chips
@@ -148,11 +149,11 @@ def _least(fewest: TrainingPlan, counts: Iterable[int], tries: _Tries, *, worse:
     return min((plan for plan in tries.weighed if plan.in_time), key=aim.key)
 
 
-def _in_time(plan: TrainingPlan, server: int, tries: _Tries) -> TrainingPlan:
+def _in_time(plan: TrainingPlan, server: int, tries: _Tries, too_few: tuple[Refusal, ...]) -> TrainingPlan:
     return msgspec.structs.replace(
         with_reasons(plan),
         objective=tries.asked.aim.objective,
-        refusals=tuple(tries.refused),
+        refusals=too_few,
         weighed=tries.fewest_first,
         tried=tuple(sorted(tries.counts)),
         in_servers=server > 1 and not any(one.num_chips % server for one in tries.counts),
