@@ -14,7 +14,6 @@ from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
 
 LEAST = {
-    "cost": "the least",
     "chips": "the fewest chips",
     "energy": "the least energy",
     "carbon": "the least carbon",
@@ -54,7 +53,9 @@ def _least(plan: ServingPlan) -> str:
     name = plan.objective.name
     if plan.value is None:
         return f"; {LEAST['chips']} of {counted(len(plan.best), 'kind')}, as {MORE[name]} is not known"
-    return f", {LEAST[name]} of {counted(len(plan.best), 'kind')} of chip{_next(plan, plan.rivals[0])}"
+    kinds = counted(len(plan.best), "kind")
+    least = f", the least of {kinds} of chip" if name == "cost" else f"; {LEAST[name]} of {kinds}"
+    return f"{least}{_next(plan, plan.rivals[0])}"
 
 
 def _next(plan: ServingPlan, rival: Rival) -> str:
