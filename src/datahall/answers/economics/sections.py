@@ -31,13 +31,13 @@ def without(way: Way) -> str:
     return f" without {' and '.join(missing)}" if missing else ""
 
 
-def _unpriced(ways: tuple[Way, ...]) -> tuple[Row, ...]:
-    return tuple((way.name, None, f"not priced: {way.why_not}") for way in ways)
+def _unpriced(what: str, ways: tuple[Way, ...]) -> tuple[Row, ...]:
+    return tuple((f"{what}, {way.name}", None, f"not priced: {way.why_not}") for way in ways)
 
 
 def _service(cost: ServiceCost) -> tuple[Row, ...]:
     rows: list[Row] = [(one.month.name, _dollars(one.month), _month(one)) for one in cost.bought]
-    rows += _unpriced(cost.unpriced)
+    rows += _unpriced("a month", cost.unpriced)
     if cost.all_in is not None and cost.costs is not None:
         kinds = (
             f"input {fmt(cost.costs.input.value, 'usd_per_mtok')}, output "
@@ -99,7 +99,7 @@ def _run(cost: TrainingCost) -> tuple[Row, ...]:
     rows: list[Row] = [
         (one.cost.name, _dollars(one.cost), f"{hours} chip-hours, {_hourly(one.way)}") for one in cost.paid
     ]
-    rows += _unpriced(cost.unpriced)
+    rows += _unpriced("cost of the run", cost.unpriced)
     if cost.upfront is not None:
         rows.append((cost.upfront.name, _dollars(cost.upfront), "to buy outright, whatever runs on it later"))
     return tuple(rows)

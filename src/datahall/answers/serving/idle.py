@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isnan
 
+from datahall.answers.economics.idle import idle_terms
 from datahall.answers.idle import idle_network
 from datahall.cluster.wiring import wiring_of
 from datahall.economics.sections.service import ServiceCost
@@ -204,12 +205,12 @@ def cut_share(scenario: Scenario, share: float, context: int) -> tuple[str, ...]
 
 
 def idle_money(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
-    """Terms of an API that nobody has, or that lists no price of what it finds in its cache."""
+    """Terms of ways that nobody prices, of an API that nobody has, or that lists no price of what is in its cache."""
     cost = plan.part(ServiceCost)
+    lines = idle_terms(scenario, cost.chip, cost.unpriced) if len(plan.best) == 1 else ()
     if cost.api is None:
-        return idle_together(scenario, ("cached", "batched", "api"), "nobody hosts the model")
+        return (*lines, *idle_together(scenario, ("cached", "batched"), "nobody hosts the model"))
     if isnan(cost.api.price.cached_usd_per_mtok):
-        return idle_together(
-            scenario, ("cached",), f"{cost.api.price.name} lists no price of what its cache has"
-        )
-    return ()
+        why = f"{cost.api.price.name} lists no price of what its cache has"
+        return (*lines, *idle_together(scenario, ("cached",), why))
+    return lines

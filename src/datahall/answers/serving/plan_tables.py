@@ -176,7 +176,8 @@ def _why(lost: Lost, objective: str) -> str:
         why = counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
         less = lost.num_more < 0
     else:
-        why = f"{percent(more)} more {MORE[objective]}"
+        some = percent(more) != percent(0.0)
+        why = f"{percent(more)} more {MORE[objective]}" if some else f"as much {MORE[objective]}"
         less = more < 0
     if less:
         why = f"{'fewer' if objective == 'chips' else 'less'} {MORE[objective]} in closed form, but more when simulated"

@@ -10,7 +10,7 @@ from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
-from datahall.answers.training.idle import idle_offload, network_of_plan
+from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
 from datahall.answers.training.money import budget_results, priced, too_dear
 from datahall.answers.training.plan_table import (
     best_table,
@@ -79,6 +79,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *tier_notes(plan.part(Goodput).run),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=True),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)

@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from datahall.economics.early import check_buying
+from datahall.economics.early import check_buying, unweighed
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
 from datahall.fabric.design.early import chosen_parts
@@ -68,6 +68,8 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
             field="buy",
             hint=option("buy", ",".join(way for way in ways if way != "api") or "rent,own"),
         )
+    if scenario.given("staff") and "own" not in ways:
+        raise unweighed("staff", "own", ways)
     if num_chips is not None and scenario.one(Goal).objective == "chips":
         raise ScenarioError(
             does_nothing("objective", "how many chips there are is said"),

@@ -11,6 +11,7 @@ import msgspec
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
+from datahall.economics.sections.run import TrainingCost
 from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
@@ -44,7 +45,9 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     if chips_of(scenario) is None:
         machine_of(scenario, strict=True)(plan.chosen.num_chips)
     paid = within_budget(plan, scenario, lambda changed: search_of(changed)())
-    return with_site(paid, scenario)
+    plan = with_site(paid, scenario)
+    cost = plan.section(TrainingCost)
+    return plan if cost is None else plan.with_section(cost)  # the last that a plan says
 
 
 def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
