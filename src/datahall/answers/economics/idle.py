@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from datahall.economics.early import TERMS
+from datahall.economics.market import is_listed
 from datahall.economics.ways import Way
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
@@ -21,6 +22,6 @@ def idle_terms(
     owning = next((way for way in unpriced if way.buying == "own"), None)
     if owning is not None:
         lines += idle_together(scenario, (*OF_OWNING, *more), f"owning is not priced: {owning.why_not}")
-    if not scenario.catalog.offers(chip):
+    if not is_listed(chip, scenario.catalog):
         lines += idle_together(scenario, OF_OFFERS, f"nobody lists a price of {chip}")
     return lines
