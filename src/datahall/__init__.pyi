@@ -80,13 +80,40 @@ def plan_serve(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    preempted_every: str | float | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     grid: str = "usa",
+    objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
+    orchestration: str | float | None = None,
+    network_overhead: str | float | None = None,
+    storage_overhead: str | float | None = None,
+    monitoring: str | float | None = None,
+    api: str = "",
+    cached: str | float = "0%",
+    batched: str | float = "0%",
+    peak_to_mean: str | float = "3",
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The least hardware that serves a model within its latency limits.
+    """The hardware that serves a model within its latency limits at the least cost.
 
     Replicas and chips of each kind, the knee, what binds. MODEL is a name of the catalogue or a
     config.json in the Hugging Face format.
@@ -203,6 +230,8 @@ def plan_serve(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -210,6 +239,61 @@ def plan_serve(
         Power of the site over that of its IT (default: the building's).
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
+    objective : Literal["cost", "chips", "energy", "carbon", "time"]
+        What each chip and the best of them has the least of: cost, chips, energy, carbon, time; time is
+        that of an answer to one who asks alone. (default cost)
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
+    orchestration : str | float | None
+        Orchestration, over the bill (default: as published).
+    network_overhead : str | float | None
+        Network, over a bill of rent (default: as published).
+    storage_overhead : str | float | None
+        Storage, over the bill (default: as published).
+    monitoring : str | float | None
+        Monitoring, over the bill (default: as published).
+    api : str
+        Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
+        model).
+    cached : str | float
+        Share of input tokens that the API finds in its cache. (default 0%)
+    batched : str | float
+        Share of tokens that may wait a day. (default 0%)
+    peak_to_mean : str | float
+        The load over the mean of a month, by which tokens are counted. (default 3)
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
@@ -217,7 +301,7 @@ def plan_serve(
 
     Examples of the command
 
-        datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200
+        datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api
         datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
         datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
     """
@@ -249,15 +333,35 @@ def plan_train(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    preempted_every: str | float | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     grid: str = "usa",
     storage: str | float | None = None,
     tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
+    budget: str | float | None = None,
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline.
+    """The fastest layout on so many chips, or the chips that keep a deadline at the least cost.
 
     MODEL is a name of the catalogue or a config.json in the Hugging Face format.
 
@@ -315,6 +419,8 @@ def plan_train(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -326,6 +432,45 @@ def plan_train(
         Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
     tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
         Where copies are kept: device, host, peer, local, remote (default: remote).
+    objective : Literal["cost", "chips", "energy", "carbon", "time"]
+        What the plan has the least of: cost, chips, energy, carbon, time. (default cost)
+    budget : str | float | None
+        Most that it may cost, the cheapest way that is allowed.
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog

@@ -212,6 +212,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "shock_nodes": (4, "8"),
     "spares_enough": ("99 %", 0.9),
     "buy": (["rent"], ["rent", "own"], "rent,spot"),
+    "objective": ("energy", "time"),
+    "budget": ("80M", 1e9),
     "provider": (["lambda", "runpod"], "nebius"),
     "chip_hours": ("1M", 50000),
     "hardware_age": ("1y", "2 years"),

@@ -20,7 +20,6 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         pytest.param(line, what, marks=waits_for(what))
         for line, what in (
-            ("plan serve llama-3.1-8b --rate 5 --objective cost", "money as an objective of plans"),
             ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
             ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),

@@ -51,3 +51,4 @@ class Group(NamedTuple):
     name: str
     about: str
     section: str  # of --help
+    golden: str = ""  # the verb whose first line to copy is asked where nothing follows the word

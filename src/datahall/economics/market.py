@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import isnan, log
 from statistics import quantiles
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -126,6 +126,13 @@ def market_of(chip: str, kind: PriceKind, asked: Purchase, catalog: Catalog) -> 
     said = None if said_usd is None else given(name, said_usd, "usd_per_hour", field=name.replace(" ", "_"))
     return Market(
         chip=chip, kind=kind, listings=tuple(sorted(listings, key=lambda one: one.usd_per_hour)), said=said
+    )
+
+
+def is_listed(chip: str, catalog: Catalog) -> bool:
+    """Whether anybody lists it for rent, however it is sold."""
+    return any(
+        not isnan(_price(offer, kind)) for offer in catalog.offers(chip) for kind in get_args(PriceKind)
     )
 
 

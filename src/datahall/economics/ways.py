@@ -49,11 +49,12 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
 def ways_of(
     scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
-    drawn: Breakdown | None = None, buy: tuple[Buying, ...] = (),
+    drawn: Breakdown | None = None, buy: tuple[Buying, ...] = (), span_years: float | None = None,
 ) -> tuple[Way, ...]:  # fmt: skip
     """All ways that are allowed to have so many chips, the cheapest first.
 
-    A job on `job_chips` of them stops when a node of these is taken away.
+    A job on `job_chips` of them stops when a node of these is taken away; they are owned for a span of years, where
+    that is said and not for their life.
     """
     asked = scenario.one(Purchase)
     allowed = buy or asked.buy
@@ -67,7 +68,7 @@ def ways_of(
     if "spot" in allowed:
         found.append(_on_spot(scenario, chip, nodes, trains=trains))
     if "own" in allowed:
-        found.append(owned_way(scenario, chip, num_chips, drawn=drawn))
+        found.append(owned_way(scenario, chip, num_chips, drawn=drawn, span_years=span_years))
     return tuple(sorted(found, key=lambda way: (way.usd_per_hour, way.name)))
 
 
@@ -82,8 +83,9 @@ def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
 
 
 def owned_way(
-    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", drawn: Breakdown | None = None
-) -> Way:
+    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", drawn: Breakdown | None = None,
+    span_years: float | None = None,
+) -> Way:  # fmt: skip
     """Owning a chip of so many."""
     asked, catalog = scenario.one(Ownership), scenario.catalog
     terms = terms_of(asked, catalog, owner=owner)
@@ -99,7 +101,7 @@ def owned_way(
             hour=None,
             why_not="what it draws, or what its grid charges, is not published",
         )
-    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn)
+    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn, span_years=span_years)
     return Way(buying="own", name=name, hour=owned.hour, date=capex.date, owned=owned)
 
 

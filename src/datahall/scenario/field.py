@@ -109,6 +109,7 @@ CONCEPTS = {
         Concept(name="cache", inline=True, home="fleet:AnswerCache"),
         Concept(name="traffic", home="traffic:Traffic"),
         Concept(name="promise", home="promise:Promise"),
+        Concept(name="goal", home="goal:Goal"),
         Concept(name="candidates", home="candidates:Candidates"),
         Concept(name="training", home="training:TrainingJob"),
         Concept(name="layout", home="training:TrainingLayout"),

@@ -20,9 +20,12 @@ class Takes(NamedTuple):
     many: bool = False  # whether a file may have several tables of it
 
 
+# what decides between plans, and what those with prices take of money
+OWNED = Takes("ownership")
+PRICED = Takes("purchase", only=("buy", "prices…"))
 # what every plan takes of its failures, of how it comes back from them, and of its site
 OPERATED = (
     Takes("failures", only=("rates…",)),
-    Takes("recovery", only=("restart…",)),
+    Takes("recovery", only=("restart…", "preempted_every")),
     Takes("site", only=("building…",)),
 )

@@ -38,6 +38,10 @@ VALUES: dict[str, Any] = {
     "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "spares_enough": "99.99 %", "detect": "1h",
     "reschedule": "1h", "warm_up": "1h", "restart": "3h", "facility": "survey-average", "pue": 1.5, "grid": "sweden",
     "storage": "1 MB/s", "tier": "peer,remote",
+    "objective": "energy", "budget": 1e9, "buy": ["rent"], "provider": ["lambda"], "price": 7.0, "spot_price": 0.5,
+    "as_of": "2025-06-01", "preempted_every": "1h", "owner": "hyperscaler", "capex": 90_000.0, "interest": "20 %",
+    "life": "9y", "residual": "40 %", "depreciation": "market", "hardware_age": "2y", "colo": "300USD/kW-month",
+    "energy_price": "0.5USD/kWh", "repair_cost": "9 %", "staff": 9e4, "used": "50 %",
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s", "oversubscription": "31:1",
 }  # fmt: skip
 ELSEWHERE = {
@@ -94,7 +98,7 @@ def test_every_input_is_walked_over() -> None:
 
 
 # refused without another input, or beside the chips that all these layouts name
-NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp"}
+NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp", "spot_price", "preempted_every", "hardware_age"}
 NETWORK = {"on", "domain", "nic", "oversubscription"}  # which what a chip holds never hangs on
 CASES = [
     pytest.param(verb, name, id=f"{verb} {name}")

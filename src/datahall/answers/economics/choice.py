@@ -13,7 +13,8 @@ from datahall.economics.market import day_of
 from datahall.economics.ways import not_priced
 from datahall.errors import option
 from datahall.planner.buying.growth import asked_model
-from datahall.planner.buying.service import Choice, Served, asked_of, choice_of
+from datahall.planner.buying.service import Choice, asked_of, choice_of
+from datahall.planner.serving.cost import Served
 from datahall.planner.serving.question import question_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business

@@ -8,7 +8,15 @@ from datahall.answers.follow import follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
-from datahall.answers.serving.idle import cut_share, idle_in_plan
+from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
+from datahall.answers.serving.money import (
+    front_chart,
+    front_table,
+    money_notes,
+    money_results,
+    price_table,
+    priced,
+)
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
@@ -64,23 +72,27 @@ def plan_serve(scenario: Scenario) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=_headline(best) + _cut(best.demand),
+        headline=f"{_headline(best)}{_cut(best.demand)}{priced(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
-        results={**_results(best, figure), **section_results(plan)},
+        results={**_results(best, figure), **money_results(plan), **section_results(plan)},
         tables=(
             chip_table(plan),
+            price_table(plan),
             replica_table(plan),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
+            *((front_table(plan),) if plan.weighed else ()),
             section_table(plan, "in operation"),
         ),
         figure=figure,
         beside=section_figures(plan),
-        charts=(load_chart(plan),),
+        charts=(load_chart(plan), *((front,) if (front := front_chart(plan)) is not None else ())),
         notes=(
             *_notes(scenario, plan),
+            *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
             *implied(scenario),

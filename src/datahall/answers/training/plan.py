@@ -10,7 +10,8 @@ from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
-from datahall.answers.training.idle import idle_offload, network_of_plan
+from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
+from datahall.answers.training.money import budget_results, priced, too_dear
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -56,9 +57,9 @@ def plan_train(scenario: Scenario) -> Answer:
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
             "like": plan.part(Goodput).run.process.preset.name,
         },
-        verdict="yes" if plan.ends else "no",
-        headline=_headline(scenario, plan),
-        binding=_binding(plan) if plan.ends else _never_ends(plan),
+        verdict="yes" if plan.ends and plan.over is None else "no",
+        headline=f"{'No: ' if plan.over is not None else ''}{_headline(scenario, plan)}{priced(plan)}",
+        binding=_binds(plan),
         results=_results(plan),
         tables=(
             *((sizes_table(plan),) if plan.deadline_s is not None else ()),
@@ -78,6 +79,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *tier_notes(plan.part(Goodput).run),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=True),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
@@ -87,6 +89,13 @@ def plan_train(scenario: Scenario) -> Answer:
         sources=(plan.search.framework.source, *plan.search.books.sources),
         next_commands=_next(scenario, plan),
     )
+
+
+def _binds(plan: TrainingPlan) -> str:
+    """What holds it back: its budget, its failures, or a part of its step."""
+    if plan.over is not None:
+        return too_dear(plan)
+    return _binding(plan) if plan.ends else _never_ends(plan)
 
 
 def prepare(scenario: Scenario) -> None:
@@ -226,6 +235,8 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         ),
         **section_results(plan),
         **({"done_s": plan.done_s} if plan.done_s is not None and plan.ends else {}),
+        **({"num_in_time": plan.num_in_time} if plan.deadline_s is not None else {}),
+        **budget_results(plan),
         **_present_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
@@ -343,6 +354,19 @@ def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     return (follow(scenario, changes={**whole, name: text}),)
 
 
+def _aimed(plan: TrainingPlan) -> dict[str, Plain | None]:
+    """On so many chips their number is no objective."""
+    return {"objective": None} if plan.objective.name == "chips" else {}
+
+
+def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
+    """The same question with what is enough, where the budget is not."""
+    if plan.over is None or not plan.over.fixes:
+        return ()
+    fix = plan.over.fixes[0]
+    return (follow(scenario, changes={fix.name: fix.text}),)
+
+
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
@@ -351,6 +375,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
     commands = [
         *_mended(scenario, plan),
+        *_paid(scenario, plan),
         follow(scenario, "show memory", laid_out, tables=failed),
         follow(scenario, "simulate train", laid_out, tables=failed),
     ]
@@ -364,9 +389,12 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         said = {**laid_out, "global_batch": plan.job.global_batch}
         commands.append(follow(scenario, "show power", said, tables=failed))
     if plan.twice_the_chips is not None:
-        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips, **of_file}))
+        twice = {"chips": plan.twice_the_chips.num_chips, "budget": None, **of_file}
+        commands.append(follow(scenario, "plan train", twice))
     elif plan.deadline_s is not None and not plan.hurried:
         commands.append(
-            follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **tapered})
+            follow(
+                scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **_aimed(plan), **tapered}
+            )
         )
     return tuple(commands)

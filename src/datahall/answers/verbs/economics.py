@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
-from datahall.scenario.takes import Takes
+from datahall.scenario.takes import OWNED, PRICED, Takes
 
-OWNED = (Takes("ownership"), Takes("site", only=("facility", "pue", "storage_share", "grid")))
+STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
     Takes("", only=("model", "seed")),
-    Takes("purchase", only=("buy", "prices…")),
-    *OWNED,
+    PRICED,
+    OWNED,
+    STANDS,
     Takes("overheads"),
     Takes("api"),
     Takes("traffic", only=("lengths…",)),
@@ -30,7 +31,8 @@ VERBS = (
         takes=(
             Takes("", only=("seed",)),
             Takes("purchase", only=("priced", "own", "predict", "chip_hours", "prices…")),
-            *OWNED,
+            OWNED,
+            STANDS,
             Takes("training", only=("tokens", "seq", "global_batch", "precision")),
             Takes("fabric", only=("chips", "chip")),
             Takes("recovery", only=("preempted_every", "restart")),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.scenario.takes import OPERATED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
         name="plan train",
-        about="the fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline",
+        about="the fastest layout on so many chips, or the chips that keep a deadline at the least cost",
         answer="training.plan:plan_train",
         check="planner.training.early:check_plan",
         prepare="training.plan:prepare",
@@ -22,6 +22,9 @@ VERBS = (
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
             Takes("checkpoint", only=("storage", "tier")),
+            Takes("goal"),
+            PRICED,
+            OWNED,
         ),
         arguments=("model",),
         required=("model", "tokens"),
@@ -49,6 +52,7 @@ VERBS = (
         ),
         leads=(
             "least elapsed_s",
+            "least cost_usd",
             "least num_chips",
             "most mfu_fraction",
             "most tokens_per_s",

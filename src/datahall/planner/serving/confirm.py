@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -14,6 +14,7 @@ from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.span import enough_turns, measured_window, stay_s, warm_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.planner.serving.aim import CHIPS, Aim
 from datahall.planner.serving.candidate import Candidate
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
@@ -30,26 +31,39 @@ STEP, MOST_ADDED = (
 RESOLUTION = 0.01  # of the replicas, at which the search ends
 
 
-def confirmed(candidates: Sequence[Candidate], *, seed: int) -> tuple[Candidate, ...]:
-    """The best of each chip, simulated; others that could do with fewer chips are simulated with so many.
+class Confirmed(NamedTuple):
+    """What was simulated: the best of each chip, the best of them first, and all that keep the limits."""
 
-    Of chips that need equally many the one that is known best comes first.
+    best: tuple[Candidate, ...]
+    kept: tuple[Candidate, ...]
+
+
+def confirmed(candidates: Sequence[Candidate], *, seed: int, aim: Aim = CHIPS) -> Confirmed:
+    """The best of each chip, simulated; others that could do with less are simulated with so many replicas.
+
+    Of chips that are equally good the one that is known best comes first.
     """
     best: dict[str, Candidate] = {}
+    kept: list[Candidate] = []
     for candidate in candidates:
         name = candidate.replica.chip.name
         known = best.get(name)
         if known is None or not known.keeps:
             found = confirm(candidate, seed=seed)
             best[name] = found if known is None or found.keeps else known
-        elif candidate.num_least * candidate.replica.num_chips < known.num_chips:
-            rival = confirm(candidate, seed=seed, most=(known.num_chips - 1) // candidate.replica.num_chips)
-            best[name] = rival if rival.keeps else known
-    return tuple(sorted(best.values(), key=_order))
+        elif most := aim.most(candidate, known):
+            found = confirm(candidate, seed=seed, most=most)
+            best[name] = found if found.keeps and aim.key(found) < aim.key(known) else known
+        else:
+            continue
+        if found.keeps:
+            kept.append(found)
 
+    def order(candidate: Candidate) -> tuple[bool, float, int, int]:
+        level = candidate.held.price.level
+        return not candidate.keeps, *aim.key(candidate), -BASES.index(level)
 
-def _order(candidate: Candidate) -> tuple[bool, int, int]:
-    return not candidate.keeps, candidate.num_chips, -BASES.index(candidate.held.price.level)
+    return Confirmed(tuple(sorted(best.values(), key=order)), tuple(kept))
 
 
 def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:

@@ -20,14 +20,16 @@ from datahall.fabric.design.chips import usual_chip
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
+from datahall.planner.serving.aim import CHIPS, Aim, aim_of
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
 from datahall.planner.serving.demand import Demand, demand_of
 from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
+from datahall.planner.serving.money import more_fraction, with_money
 from datahall.planner.serving.operations import with_operations
-from datahall.planner.serving.plan import FEWEST_CHIPS, Lost, ServingPlan
+from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
@@ -75,27 +77,29 @@ def question_of(scenario: Scenario) -> Question:
 
 def plan_serving(scenario: Scenario) -> ServingPlan:
     """The least hardware of each kind, chosen in closed form and confirmed by simulation, and what it takes to run."""
-    question = question_of(scenario)
-    candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario))
-    best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
+    question, aim = question_of(scenario), aim_of(scenario)
+    candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario), aim)
+    found = confirmed(candidates, seed=scenario.root.seed, aim=aim)
+    best = tuple(proposed(candidate) for candidate in found.best)
     placed(
         best[0].replica, best[0].num_replicas, wiring_of(scenario), scenario.catalog
     )  # refuses parts it has not
     plan = ServingPlan(
-        objective=FEWEST_CHIPS,
+        objective=aim.objective,
         chosen=best[0],
-        alternatives=lost_to(best, candidates),
+        alternatives=lost_to(best, candidates, aim),
         refusals=refused,
         best=best,
+        kept=found.kept,
         num_candidates=len(candidates),
     )
-    return with_operations(plan, scenario)
+    return with_money(with_operations(plan, scenario), scenario, aim)
 
 
 def weighed(
-    question: Question, catalog: Catalog, wiring: Wiring
+    question: Question, catalog: Catalog, wiring: Wiring, aim: Aim = CHIPS
 ) -> tuple[list[Candidate], tuple[Refused, ...]]:
-    """The groups that keep the limits in closed form, fewest chips first and then the faster, and those that do not."""
+    """The groups that keep the limits in closed form, the best first and then the faster, and those that do not."""
     candidates, refused = [], []
     failure: DatahallError | None = None
     for group in question.looked:
@@ -120,16 +124,20 @@ def weighed(
         )
     if not candidates:
         raise failure or nothing_serves(question.model, question.chips, refused)
-    candidates.sort(key=lambda candidate: (candidate.num_chips, candidate.state.tpot_s))
+    candidates.sort(key=lambda candidate: (aim.key(candidate), candidate.state.tpot_s))
     return candidates, tuple(refused)
 
 
-def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Lost, ...]:
+def lost_to(best: Sequence[Candidate], candidates: Sequence[Candidate], aim: Aim = CHIPS) -> tuple[Lost, ...]:
     """The candidates that are not the best of their chip, with how far they are from it."""
     least = {candidate.replica.chip.name: candidate for candidate in best}
     kept = {candidate.key for candidate in best}
     return tuple(
-        Lost(candidate, num_more=candidate.num_chips - least[candidate.replica.chip.name].num_chips)
+        Lost(
+            candidate,
+            num_more=candidate.num_chips - least[candidate.replica.chip.name].num_chips,
+            more_fraction=more_fraction(aim, candidate, least[candidate.replica.chip.name]),
+        )
         for candidate in candidates
         if candidate.key not in kept
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from datahall.planner.training.choice import best_of
+from datahall.planner.training.money.aim import FEWEST, Aim
 from datahall.planner.training.plan import Mended, TrainingPlan
 from datahall.training.layout.space import WIDE, Options
 from datahall.training.setup import Machine
@@ -25,6 +26,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     operated: Callable[[TrainingPlan], TrainingPlan]  # adds what failures leave
     done_by: Callable[[TrainingPlan], float]  # when nine of ten runs are done [s]
     mended: Callable[[TrainingPlan, float], Mended | None]  # what ends a run of such a plan by then
+    aim: Aim = FEWEST
 
     def on(self, num_chips: int, deadline_s: float, above: int = 0) -> TrainingPlan:
         """The plan on at most so many chips; the simplest layout that is in time, if one is."""
@@ -43,7 +45,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         books = self.job.books(self.framework)
         found = best_of(
             self.job, self.machine, num_chips, self.num_tokens, self.framework, books, self.options,
-            within_s=step_s, above=above,
+            within_s=step_s, above=above, step_value=self.aim.step_value,
         )  # fmt: skip
         plan = msgspec.structs.replace(self.operated(found), deadline_s=deadline_s)
         if plan.surely_late(deadline_s):

@@ -6,13 +6,17 @@ from math import ceil
 
 import msgspec
 
+from datahall.economics.early import check_buying, unweighed
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
 from datahall.fabric.design.early import chosen_parts
 from datahall.fabric.flows.early import check_numbers
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.early import check_job, check_machine, check_step, says_layout
 from datahall.training.layout.asked import laid_out
@@ -47,10 +51,31 @@ def check_plan(scenario: Scenario) -> None:
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
+    _check_goal(scenario, num_chips)
+    check_buying(scenario)
     check_machine(scenario)
     check_job(scenario)
     if num_chips is not None:
         _check_failed(scenario, num_chips)
+
+
+def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
+    """Refuse tokens of others, which train nothing, and the fewest chips where their number is said."""
+    ways = scenario.one(Purchase).buy
+    if "api" in ways:
+        raise ScenarioError(
+            "an API sells tokens and trains no model",
+            field="buy",
+            hint=option("buy", ",".join(way for way in ways if way != "api") or "rent,own"),
+        )
+    if scenario.given("staff") and "own" not in ways:
+        raise unweighed("staff", "own", ways)
+    if num_chips is not None and scenario.one(Goal).objective == "chips":
+        raise ScenarioError(
+            does_nothing("objective", "how many chips there are is said"),
+            field="objective",
+            hint=f"{option('deadline', '30d')} in place of {option('chips')}",
+        )
 
 
 def _check_failed(scenario: Scenario, num_chips: int) -> None:

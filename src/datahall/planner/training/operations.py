@@ -12,8 +12,9 @@ from datahall.datapath.sections.text import text_need
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.training.laid.site import assessed
 from datahall.planner.training.plan import TrainingPlan
+from datahall.power.sections.figure import token_figure
 from datahall.power.sections.run import RunPower
-from datahall.power.sections.unknown import power_or_why
+from datahall.power.sections.unknown import UnknownPower, power_or_why
 from datahall.reliability.job import job_on
 from datahall.reliability.run import length_of, run_of
 from datahall.reliability.sections.goodput import Goodput, goodput_of
@@ -22,6 +23,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.training.layout.asked import said_precision
+from datahall.training.pipeline.execution import Execution
 
 
 def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
@@ -47,6 +49,13 @@ def done_by(plan: TrainingPlan, scenario: Scenario) -> float:
     except (InfeasibleError, ScenarioError):
         return inf
     return story.done_s
+
+
+def energy_of(scenario: Scenario, execution: Execution) -> float:
+    """Energy of a token of a layout on its chips [J]; infinite where nobody knows what they draw."""
+    site = assessed(scenario, execution, execution.cluster.num_chips)
+    found = power_or_why(execution.cluster.chip, lambda: site.machines, lambda _: site)
+    return inf if isinstance(found, UnknownPower) else token_figure(found).value
 
 
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:

@@ -11,12 +11,16 @@ import msgspec
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
+from datahall.economics.sections.run import TrainingCost
 from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
 from datahall.planner.training.late import mended
+from datahall.planner.training.money.aim import aim_of
+from datahall.planner.training.money.budget import within_budget
+from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
@@ -40,7 +44,10 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     plan = search_of(scenario)()
     if chips_of(scenario) is None:
         machine_of(scenario, strict=True)(plan.chosen.num_chips)
-    return with_site(plan, scenario)
+    paid = within_budget(plan, scenario, lambda changed: search_of(changed)())
+    plan = with_site(paid, scenario)
+    cost = plan.section(TrainingCost)
+    return plan if cost is None else plan.with_section(cost)  # the last that a plan says
 
 
 def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
@@ -73,6 +80,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     has = laid_out(scenario) if scenario.one(TrainingLayout).file else None
+    aim = aim_of(scenario)
     job, framework, wiring = job_of(scenario, has), framework_of(scenario), wiring_of(scenario)
     gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
     machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
@@ -83,8 +91,9 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     if num_chips is not None and gone is not None:
         machine(gone.num_left)  # refuses what cannot be wired; the search begins with it
         on_them = partial(
-            plan_on_chips, job, machine, gone.num_left, asked.num_tokens, framework, options=options
-        )
+            plan_on_chips, job, machine, gone.num_left, asked.num_tokens, framework, options=options,
+            step_value=aim.step_value,
+        )  # fmt: skip
         stranded = num_chips - gone.num_out - gone.num_left
 
         def planned() -> TrainingPlan:
@@ -93,7 +102,9 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
                 num_asked=num_chips,
                 num_out=gone.num_out,
                 num_stranded=stranded,
+                objective=aim.objective,
             )
+            plan = with_cost(plan, scenario)
             if has is None:
                 return plan
             return msgspec.structs.replace(plan, present=_present(plan, has, machine(has.num_chips)))
@@ -110,6 +121,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         operated=partial(with_goodput, scenario=scenario),
         done_by=partial(done_by, scenario=scenario),
         mended=partial(mended, scenario=scenario),
+        aim=aim,
     )
     most_chips = own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS
     return partial(plan_by_deadline, dated, asked.deadline_s, most_chips)
