@@ -18,12 +18,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize(
     ("line", "what"),
     [
+        ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
+    ]
+    + [
         pytest.param(line, what, marks=waits_for(what))
         for line, what in (
             ("plan serve llama-3.1-8b --rate 5 --objective cost", "money as an objective of plans"),
             ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
-            ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
             ("plan serve llama-3.1-8b --rate 5 --disaggregated", "disaggregation in plan serve"),
             ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 --on tree,torus", "the fabric as an axis of plan train"),
@@ -31,7 +33,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         )
     ],
 )  # fmt: skip
-def test_a_question_that_is_to_come_can_be_asked(
+def test_a_question_of_a_first_look_can_be_asked(
     line: str, what: str, datahall: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

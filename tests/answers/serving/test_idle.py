@@ -73,7 +73,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "document": (400, {"documents": 10}), "retrieved": (2, {"documents": 10}), "document_zipf": (4.0, {"documents": 10}),
     "hourly": ([1.0] + [0.1] * 23, {"rate": 0.01}), "swing": ("50 %", {}), "peak": ("2 h", {"swing": "50 %"}),
     "lull_rate": (0.5, {"busy": "5 s", "lull": "5 s"}), "requests": (60, {}), "duration": ("10 s", {"requests": None}),
-    "speed": (2, REPLAYED), "first": (4, REPLAYED), "priority": (3, {}), "ttft": ("60 ms", {"rate": 8}), "tpot": ("7 ms", {}),
+    "speed": (2, REPLAYED), "busiest": ("1 s", REPLAYED), "first": (4, REPLAYED), "priority": (3, {}), "ttft": ("60 ms", {"rate": 8}), "tpot": ("7 ms", {}),
     "percentile": ("P1", {"tpot": "6.6 ms"}), "warmup": ("1 s", {}), "until": ("10 s", {}),
     "on": ("fat-tree", {}), "domain": (16, {}), "nic": ("10 Gb/s", {}), "oversubscription": ("4:1", {"on": "fat-tree"}),
     "chips": (["h200-sxm"], {}), "headroom": ("60 %", {"rate": 40}), "context": ("4k", {}), "batch": (500, {}),

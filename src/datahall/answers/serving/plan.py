@@ -44,6 +44,7 @@ from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.units import fmt, short
+from datahall.workload.traffic.stretch import Stretch
 
 SOME_REPLICAS = 100  # that stand for more than can be simulated
 # techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
@@ -103,6 +104,8 @@ def prepare(scenario: Scenario) -> None:
 def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
     who = fmt(demand.rate_per_s, "requests/s")
+    if demand.stretch is not None:
+        who = f"{who}{_recorded(demand.stretch)},"
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
         pace = (
@@ -129,6 +132,14 @@ def _headline(best: Proposal) -> str:
         f"{who} of {title} {need} {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
     )
+
+
+def _recorded(stretch: Stretch) -> str:
+    """Which part of a trace a plan is made for, and how much more comes in it than in the mean."""
+    if stretch.is_whole:
+        return f", all of {stretch.trace.path}"
+    mean = fmt(stretch.mean_per_s, "requests/s")
+    return f", the busiest {fmt(stretch.span_s, 's', 3)} of {stretch.trace.path} ({mean} in the mean)"
 
 
 def _cut(demand: Demand) -> str:
@@ -206,6 +217,9 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "binds": best.binds,
         "level": most.price.level,
         "requests_per_s": best.offered_per_s,
+        **(
+            {"mean_requests_per_s": best.demand.stretch.mean_per_s} if best.demand.stretch is not None else {}
+        ),
         "prompt_tokens": best.demand.load.prompt,
         "output_tokens": best.demand.load.output,
     }
@@ -215,7 +229,8 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     best, demand = plan.chosen, plan.demand
     low, high = best.held.price.band
     ttft_low, ttft_high = best.replica.engine.band("TTFT")
-    ending = "" if demand.traffic.source else ", all of one length"
+    varied = demand.traffic.source or demand.load.spread or demand.load.output_spread
+    ending = "" if varied else ", all of one length"
     lines = [
         f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average"
         f"{' as they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
@@ -224,6 +239,8 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     ]
     if demand.users and demand.reuse is None:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
+    if demand.stretch is not None:
+        lines += _replayed(best, demand.stretch)
     if demand.reuse is not None:
         lines.append(_turns(best))
     if best.num_replicas > MOST_REPLICAS:
@@ -242,9 +259,29 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
     return (
         *lines,
-        *cut_share(scenario, demand.cut_fraction, demand.traffic.max_context),
+        *(
+            cut_share(scenario, demand.cut_fraction, demand.traffic.max_context)
+            if demand.stretch is None or not demand.stretch.num_too_long
+            else ()
+        ),
         *context_notes(best.replica.model, best.replica.max_context),
     )
+
+
+def _replayed(best: Proposal, stretch: Stretch) -> list[str]:
+    """Where the stretch lies, what of it was simulated, and what an engine would refuse."""
+    where = "the whole trace" if stretch.is_whole else f"from {fmt(stretch.start_s, 's', 3)} on"
+    num = len(stretch.requests)
+    again = ", played over and over" if best.run.num_arrived >= 2 * num else ""
+    lines = [
+        f"{where}, {counted(num, 'request')} of {stretch.num_recorded:,}, simulated as recorded{again}, faster by the "
+        "headroom; prompts that begin alike are found in caches by the simulation alone"
+    ]
+    if stretch.num_too_long:
+        lines.append(
+            f"{counted(stretch.num_too_long, 'request')} of the trace pass the context and are left out"
+        )
+    return lines
 
 
 def _turns(best: Proposal) -> str:
@@ -270,8 +307,8 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     }
     commands = [follow(scenario, "simulate serve", {**there, **_fleet(best)})]
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
-        share = _rounded(best.replica_rate_per_s)
-        commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
+        share = {"rate": _rounded(best.replica_rate_per_s), **_mean_lengths(best.demand)}
+        commands.append(follow(scenario, "show techniques", {**there, **share}))
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
@@ -285,7 +322,16 @@ def _fleet(best: Proposal) -> dict[str, Plain | None]:
         return {"replicas": best.num_replicas, **routed}
     users, rate_per_s = best.load_of(SOME_REPLICAS)
     load: dict[str, Plain | None] = {"users": users} if best.demand.users else {"rate": _rounded(rate_per_s)}
+    if best.demand.stretch is not None:
+        load = {"trace": None, **load, **_mean_lengths(best.demand)}
     return {"replicas": SOME_REPLICAS, **load, **routed}
+
+
+def _mean_lengths(demand: Demand) -> dict[str, Plain | None]:
+    """Of a trace, where another question is asked with a rate."""
+    if demand.stretch is None:
+        return {}
+    return {"isl": round(demand.load.prompt), "osl": round(demand.load.output)}
 
 
 def _rounded(value: float) -> int | float:

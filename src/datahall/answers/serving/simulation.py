@@ -348,8 +348,9 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
-    if service.traffic.trace is not None or is_at_once(service.traffic):
+    at_one_time = service.traffic.trace is not None and not outcome.recorded_s
+    if is_at_once(service.traffic) or at_one_time:
         plan["rate"] = float(f"{run.requests_per_s:.3g}")  # as many as ended
-    if service.traffic.trace is not None:
-        plan |= {"isl": run.mean_prompt, "osl": run.mean_output}
+    if at_one_time:
+        plan |= {"trace": None, "isl": run.mean_prompt, "osl": run.mean_output}
     return plan

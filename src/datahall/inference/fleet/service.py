@@ -118,6 +118,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     region: Ints
     tier: NDArray[np.int8]  # of the cache that answered: 1 process, 2 shared, 3 semantic, 0 none
     cut: Cut = msgspec.field(default_factory=Cut)  # what did not fit the context
+    recorded_s: float = (
+        0.0  # for how long the trace of the first stream goes on; 0: all at one time, or no trace
+    )
 
     @property
     def is_cut(self) -> bool:
@@ -313,8 +316,9 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         told = reported(drawn[0], service.traffic.num_requests)
         run, none = asked(service.fleet, told), np.zeros(0, np.int64)
         return Outcome(
-            service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut
-        )
+            service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut,
+            recorded_s=drawn[0].recorded_s,
+        )  # fmt: skip
     chunks, streams = [], []
     for chunk, own in requests_in_order(service, drawn):
         chunks.append(chunk)
@@ -334,7 +338,10 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         answer_s=answer_s,
         region=region if service.regions else None,
     )
-    return Outcome(service=service, run=run, stream=stream, region=region, tier=tier, cut=_all_cut(drawn))
+    return Outcome(
+        service=service, run=run, stream=stream, region=region, tier=tier, cut=_all_cut(drawn),
+        recorded_s=drawn[0].recorded_s,
+    )  # fmt: skip
 
 
 def _all_cut(drawn: Sequence[TrafficStream]) -> Cut:

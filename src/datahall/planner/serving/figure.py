@@ -82,7 +82,13 @@ def latency_figures(best: Candidate) -> dict[str, Breakdown]:
 
 
 def _offered(demand: Demand) -> Breakdown:
-    """Requests per second: as given, or of users who read at the pace of the limit."""
+    """Requests per second: as given or recorded, or of users who read at the pace of the limit."""
+    if demand.stretch is not None:
+        part = "all of the trace" if demand.stretch.is_whole else "the busiest stretch of the trace"
+        num = derived("requests", float(len(demand.stretch.requests)), "count", part)
+        return quotient(
+            "offered", num, derived("until the next comes", demand.stretch.span_s, "s", part), "requests/s"
+        )
     if not demand.users:
         return given("offered", demand.rate_per_s, "requests/s", field="rate")
     limit = given("TPOT limit", demand.promise.tpot_s, "s", field="tpot")
