@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("line", "what"),
     [
         ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
+        ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
     ]
     + [
         pytest.param(line, what, marks=waits_for(what))
@@ -27,7 +28,6 @@ DOCS = Path(__file__).parents[2] / "docs"
             ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
             ("plan serve llama-3.1-8b --rate 5 --disaggregated", "disaggregation in plan serve"),
-            ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 --on tree,torus", "the fabric as an axis of plan train"),
             ("simulate train llama-3.1-8b --chips 8 --lora 16", "LoRA and QLoRA"),
         )
@@ -64,7 +64,6 @@ def test_chips_and_clouds_are_compared(line: str, datahall: Run) -> None:
     assert "leads in" in outcome.out
 
 
-@waits_for("the sensitivity of a plan to think time, in the plan")
 def test_a_plan_says_what_think_time_would_change(shelf: Catalog) -> None:
     plan = dh.plan_serve("llama-3.1-8b", users=10_000, chips="h100-sxm", catalog=shelf)
     assert any("think" in table.title for table in plan.tables)

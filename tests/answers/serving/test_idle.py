@@ -76,7 +76,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "speed": (2, REPLAYED), "busiest": ("1 s", REPLAYED), "first": (4, REPLAYED), "priority": (3, {}), "ttft": ("60 ms", {"rate": 8}), "tpot": ("7 ms", {}),
     "percentile": ("P1", {"tpot": "6.6 ms"}), "warmup": ("1 s", {}), "until": ("10 s", {}),
     "on": ("fat-tree", {}), "domain": (16, {}), "nic": ("10 Gb/s", {}), "oversubscription": ("4:1", {"on": "fat-tree"}),
-    "chips": (["h200-sxm"], {}), "headroom": ("60 %", {"rate": 40}), "context": ("4k", {}), "batch": (500, {}),
+    "chips": (["h200-sxm"], {}), "spare": (1, {}), "headroom": ("60 %", {"rate": 40}), "context": ("4k", {}), "batch": (500, {}),
     "cached": ("90 %", {}),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], tuple[Any, Said]] = {

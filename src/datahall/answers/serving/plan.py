@@ -15,6 +15,7 @@ from datahall.answers.serving.plan_tables import (
     load_chart,
     lost_table,
     replica_table,
+    think_table,
 )
 from datahall.answers.serving.words import (
     BINDS,
@@ -72,6 +73,7 @@ def plan_serve(scenario: Scenario) -> Answer:
         tables=(
             chip_table(plan),
             replica_table(plan),
+            *((think_table(plan),) if plan.paces else ()),
             crosscheck_table(plan),
             *((lost_table(plan),) if plan.alternatives else ()),
             section_table(plan, "in operation"),
@@ -83,7 +85,7 @@ def plan_serve(scenario: Scenario) -> Answer:
             *_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
             *idle_site(scenario, plan, swings=False),
-            *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
+            *all_at_the_worst(scenario, [(best.replica, best.num_deployed)]),
             *implied(scenario),
             *on_switches([best.replica]),
         ),
@@ -107,7 +109,7 @@ def _headline(best: Proposal) -> str:
     if demand.stretch is not None:
         who = f"{who}{_recorded(demand.stretch)},"
     if demand.users:
-        pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
+        pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
         pace = (
             f"at {short(demand.reading_tokens_per_s)} tokens/s each"
             if demand.reuse is None
@@ -116,10 +118,12 @@ def _headline(best: Proposal) -> str:
         who = f"{counted(demand.users, 'user')} {pace}{pause}"
     load = _full_load(best)
     what = (
-        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
+        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_deployed, 'replica')}{_spare(best)} of "
         f"{described(best.replica, best.precision)}"
     )
     title = model.title or model.name
+    if best.num_spare:
+        load = f"with {counted(best.num_spare, 'replica')} out, {load}"
     if not best.keeps:
         return (
             f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
@@ -132,6 +136,11 @@ def _headline(best: Proposal) -> str:
         f"{who} of {title} {need} {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
     )
+
+
+def _spare(best: Proposal) -> str:
+    """How many of the replicas may be out."""
+    return f" ({best.num_spare:,} of them spare)" if best.num_spare else ""
 
 
 def _recorded(stretch: Stretch) -> str:
@@ -201,7 +210,8 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "num_chips": best.num_chips,
         "num_chips_low": figure.band.low if figure.band else None,
         "num_chips_high": figure.band.high if figure.band else None,
-        "num_replicas": best.num_replicas,
+        "num_replicas": best.num_deployed,
+        "num_spare_replicas": best.num_spare,
         "tp": best.replica.tp,
         "pp": best.replica.pp,
         "dp": best.replica.dp,
@@ -239,11 +249,16 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     ]
     if demand.users and demand.reuse is None:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
+    upkeep = plan.part(Upkeep)
+    if 0 < best.num_spare < upkeep.num_lost:
+        lines.append(
+            f"a node that fails takes {counted(upkeep.num_lost, 'replica')} that stand on it, more than are spare"
+        )
     if demand.stretch is not None:
         lines += _replayed(best, demand.stretch)
     if demand.reuse is not None:
         lines.append(_turns(best))
-    if best.num_replicas > MOST_REPLICAS:
+    if best.num_deployed > MOST_REPLICAS:
         lines.append(
             f"at most {MOST_REPLICAS:,} replicas can be simulated: the command below has {SOME_REPLICAS} of them under "
             "their share of the load"
@@ -305,7 +320,12 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
         **{name: degree for name, degree in degrees.items() if degree > 1},
         "precision": best.precision,
     }
-    commands = [follow(scenario, "simulate serve", {**there, **_fleet(best)})]
+    fleet = {**there, **_fleet(best)}
+    commands = [follow(scenario, "simulate serve", fleet)]
+    if best.num_spare and best.num_deployed <= MOST_REPLICAS:
+        out = {"replicas": list(range(best.num_spare))}
+        failures = {"failure": [*scenario.said.get("failure", ()), out]}
+        commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
         share = {"rate": _rounded(best.replica_rate_per_s), **_mean_lengths(best.demand)}
         commands.append(follow(scenario, "show techniques", {**there, **share}))
@@ -318,8 +338,8 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
 def _fleet(best: Proposal) -> dict[str, Plain | None]:
     """All replicas under all of the load; of more than can be simulated, some under their share."""
     routed: dict[str, Plain | None] = {"routing": TURNS_ROUTING} if best.is_routed else {}
-    if best.num_replicas <= MOST_REPLICAS:
-        return {"replicas": best.num_replicas, **routed}
+    if best.num_deployed <= MOST_REPLICAS:
+        return {"replicas": best.num_deployed, **routed}
     users, rate_per_s = best.load_of(SOME_REPLICAS)
     load: dict[str, Plain | None] = {"users": users} if best.demand.users else {"rate": _rounded(rate_per_s)}
     if best.demand.stretch is not None:

@@ -46,7 +46,8 @@ def confirmed(candidates: Sequence[Candidate], *, seed: int) -> tuple[Candidate,
             found = confirm(candidate, seed=seed)
             best[name] = found if known is None or found.keeps else known
         elif candidate.num_least * candidate.replica.num_chips < known.num_chips:
-            rival = confirm(candidate, seed=seed, most=(known.num_chips - 1) // candidate.replica.num_chips)
+            most = (known.num_chips - 1) // candidate.replica.num_chips - candidate.num_spare
+            rival = confirm(candidate, seed=seed, most=most)
             best[name] = rival if rival.keeps else known
     return tuple(sorted(best.values(), key=_order))
 

@@ -61,7 +61,7 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
             cut_fraction=cut,
         )
     think_s = traffic.users.think.mean_s
-    rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
+    rate = users_per_s(traffic.users.num, load, promise, think_s)
     return Demand(
         traffic=traffic,
         load=load,
@@ -72,6 +72,11 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
         think_s=think_s,
         cut_fraction=cut,
     )
+
+
+def users_per_s(num_users: int, load: Load, promise: Promise, think_s: float) -> float:
+    """Requests per second of users who read at the pace of the limit and then think."""
+    return num_users / (load.output * promise.tpot_s + think_s)
 
 
 def _recorded(said: Said, promise: Promise, longest: int) -> Demand:

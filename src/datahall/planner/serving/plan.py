@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.planner.plan import Alternative, Objective, Plan
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.think import Pace
 
 FEWEST_CHIPS = Objective("chips", "count")
 
@@ -22,6 +23,7 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     alternatives: tuple[Lost, ...] = ()
     best: tuple[Proposal, ...]
     num_candidates: int  # that keep the limits in closed form
+    paces: tuple[Pace, ...] = ()  # of users who pause for longer or shorter, shortest first; empty: no users
 
     @property
     def demand(self) -> Demand:

@@ -1,7 +1,7 @@
 """A question for a serving plan: on each kind of chip the least hardware that keeps the limits at the load asked.
 
 replicas = ⌈offered / (held · (1 − headroom))⌉ + those that simulation asks for
-chips    = replicas · chips of a replica
+chips    = (replicas + spare) · chips of a replica
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from datahall.planner.serving.groups import groups, on_its_fabric
 from datahall.planner.serving.operations import with_operations
 from datahall.planner.serving.plan import FEWEST_CHIPS, Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
+from datahall.planner.serving.think import paces_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.deployment import Deployment
@@ -43,6 +44,7 @@ class Question(NamedTuple):
     model: Model
     demand: Demand
     headroom_fraction: float
+    num_spare: int
     chips: list[Chip]
     looked: list[tuple[Deployment, Replica] | Refused]  # a group with what it is part of
 
@@ -70,7 +72,7 @@ def question_of(scenario: Scenario) -> Question:
     if unjoined is not None and all(isinstance(one, Refused) for one in looked):
         unjoined.field, unjoined.hint = "chips", option("chips", fitting.name)
         raise unjoined
-    return Question(model, demand, asked.headroom_fraction, chips, looked)
+    return Question(model, demand, asked.headroom_fraction, asked.spare, chips, looked)
 
 
 def plan_serving(scenario: Scenario) -> ServingPlan:
@@ -79,7 +81,7 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario))
     best = tuple(proposed(candidate) for candidate in confirmed(candidates, seed=scenario.root.seed))
     placed(
-        best[0].replica, best[0].num_replicas, wiring_of(scenario), scenario.catalog
+        best[0].replica, best[0].num_deployed, wiring_of(scenario), scenario.catalog
     )  # refuses parts it has not
     plan = ServingPlan(
         objective=FEWEST_CHIPS,
@@ -88,6 +90,7 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
         refusals=refused,
         best=best,
         num_candidates=len(candidates),
+        paces=paces_of(best[0]),
     )
     return with_operations(plan, scenario)
 
@@ -104,7 +107,9 @@ def weighed(
             continue
         there, replica = group
         try:
-            most, count = on_its_fabric(replica, question.demand, question.headroom_fraction, catalog, wiring)
+            most, count = on_its_fabric(
+                replica, question.demand, question.headroom_fraction, catalog, wiring, question.num_spare
+            )
         except (InfeasibleError, UnsupportedError, ScenarioError) as error:
             failure = failure or (error if error.field == "failure" else None)
             refused.append(refusal_of(replica, there.precision, error))
@@ -114,6 +119,7 @@ def weighed(
                 held=most,
                 precision=there.precision,
                 num_replicas=count,
+                num_spare=question.num_spare,
                 demand=question.demand,
                 headroom_fraction=question.headroom_fraction,
             )
