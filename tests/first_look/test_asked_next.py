@@ -69,7 +69,6 @@ def test_a_plan_says_what_think_time_would_change(shelf: Catalog) -> None:
     assert any("think" in table.title for table in plan.tables)
 
 
-@waits_for("queue and load over time in simulate serve")
 def test_a_run_shows_its_queue_over_time(shelf: Catalog) -> None:
     found = dh.simulate_serve("llama-3.1-8b", rate=5, requests=100, catalog=shelf)
     assert any("time" in chart.title and "queue" in chart.title for chart in found.charts)

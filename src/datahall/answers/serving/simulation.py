@@ -17,6 +17,7 @@ from datahall.answers.serving.simulation_tables import (
     known,
     latency_chart,
     latency_table,
+    queue_charts,
     replica_table,
 )
 from datahall.answers.serving.words import (
@@ -57,7 +58,7 @@ TOLD_FROM_ONE = 1.005  # a ratio that three digits write otherwise
 
 def simulate_serve(scenario: Scenario) -> Traced:
     """Latency percentiles, goodput, throughput, cache and queue of a fleet under traffic."""
-    outcome = simulate_service(service_of(scenario), trace_s=TRACED_S)
+    outcome = simulate_service(service_of(scenario), trace_s=TRACED_S, watch=True)
     return Traced(_answer(scenario, outcome), lambda: _trace(outcome))
 
 
@@ -98,6 +99,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
         figure=tpot_figure(outcome),
         charts=(
             *((latency_chart(run),) if run.num_measured else ()),
+            *(queue_charts(run.watched) if run.watched is not None else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
         notes=(

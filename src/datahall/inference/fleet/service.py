@@ -300,7 +300,9 @@ def requests_in_order(
     return merge([rows(chunks, stream.priority) for chunks, stream in streams])
 
 
-def simulate_service(service: Service, *, record: bool = False, trace_s: float = 0.0) -> Outcome:
+def simulate_service(
+    service: Service, *, record: bool = False, trace_s: float = 0.0, watch: bool = False
+) -> Outcome:
     """Run a service.  What each request did is kept if asked, or where regions, tiers, failures or streams differ."""
     users = service.traffic.users
     drawn = drawn_streams(service)
@@ -310,7 +312,7 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         measure_until_s=service.window.end_s, measure_rows=service.window.num_rows, drain_apart=True,
         users_over_s=service.users_over_s,
         most_arrivals=(service.traffic.num_requests or ALL_ROWS) if service.under_way else 0,
-        until_s=service.until_s, trace_s=trace_s,
+        until_s=service.until_s, trace_s=trace_s, watch=watch,
     )  # fmt: skip
     if not (record or service.records):
         told = reported(drawn[0], service.traffic.num_requests)
