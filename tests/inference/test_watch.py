@@ -59,7 +59,7 @@ def test_requests_that_run_and_wait_are_those_of_the_records(num: int, rate: flo
 
 
 def test_caches_are_as_full_as_what_runs() -> None:
-    """Two requests of 10 tokens in and 300 out, a token a second, in blocks of 16 tokens: so many of 1,000 hold them."""
+    """Two requests of 10 tokens in and 300 out, a token a second, in blocks of 16 tokens, of which there are 1,000."""
     run = simulated(one_pool(1), requests=rows((0.0, 10, 300), (0.0, 10, 300)), watch=True)
     assert run.watched is not None
     used, time_s = run.watched.cache_fraction * 1000, run.watched.time_s

@@ -82,6 +82,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
 OF_VERB: dict[tuple[str, str], tuple[Any, Said]] = {
     ("plan serve", "precision"): (["fp8"], {"precision": None}),
     ("plan serve", "tp"): (2, {}),
+    ("plan serve", "disaggregated"): (True, {}),
     ("show fit", "attention_adapters"): (True, ADAPTERS),
 }
 # inputs that this does not ask, with why

@@ -10,6 +10,7 @@ from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
+    apart_table,
     chip_table,
     crosscheck_table,
     load_chart,
@@ -32,7 +33,8 @@ from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.inference.engine.replica import joined
+from datahall.inference.engine.replica import Replica, joined
+from datahall.planner.serving.apart import Apart
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
@@ -66,15 +68,16 @@ def plan_serve(scenario: Scenario) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=_headline(best) + _cut(best.demand),
+        headline=_headline(best) + _apart(plan) + _cut(best.demand),
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
-        results={**_results(best, figure), **section_results(plan)},
+        results={**_results(best, figure), **_apart_results(plan), **section_results(plan)},
         tables=(
             chip_table(plan),
             replica_table(plan),
             *((think_table(plan),) if plan.paces else ()),
             crosscheck_table(plan),
+            *((apart_table(plan),) if plan.apart and plan.apart[0].keeps else ()),
             *((lost_table(plan),) if plan.alternatives else ()),
             section_table(plan, "in operation"),
         ),
@@ -94,7 +97,7 @@ def plan_serve(scenario: Scenario) -> Answer:
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
             )
         ),
-        next_commands=_next(scenario, best),
+        next_commands=_next(scenario, plan),
     )
 
 
@@ -135,6 +138,21 @@ def _headline(best: Proposal) -> str:
     return (
         f"{who} of {title} {need} {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
+    )
+
+
+def _apart(plan: ServingPlan) -> str:
+    """What prompts and answers on replicas of their own would take."""
+    if not plan.is_weighed_apart:
+        return ""
+    if not plan.apart or not plan.apart[0].keeps:
+        return " No replicas of their own for prompts and answers were found that keep the limits."
+    least, more = plan.apart[0], plan.num_more_apart
+    beside = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
+    prompts, answers = least.pools
+    return (
+        f" With replicas of their own for prompts ({prompts:,}) and answers ({answers:,}) it takes "
+        f"{least.num_chips:,} × {least.replica.chip.name}, {beside}."
     )
 
 
@@ -256,6 +274,10 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         )
     if demand.stretch is not None:
         lines += _replayed(best, demand.stretch)
+    if plan.apart:
+        lines.append(
+            "pools for prompts and answers are beside the plan: power and failures are of replicas that do both"
+        )
     if demand.reuse is not None:
         lines.append(_turns(best))
     if best.num_deployed > MOST_REPLICAS:
@@ -310,22 +332,31 @@ def _turns(best: Proposal) -> str:
     )
 
 
-def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
-    """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
-    replica = best.replica
-    degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
-    there: dict[str, Plain | None] = {
-        "chip": replica.chip.name,
-        "tp": replica.tp,
-        **{name: degree for name, degree in degrees.items() if degree > 1},
-        "precision": best.precision,
+def _apart_results(plan: ServingPlan) -> dict[str, Cell]:
+    """What prompts and answers on replicas of their own take, where that was weighed."""
+    if not plan.is_weighed_apart:
+        return {}
+    least = plan.apart[0] if plan.apart and plan.apart[0].keeps else None
+    prompts, answers = least.pools if least is not None else (None, None)
+    return {
+        "num_chips_disaggregated": least.num_chips if least is not None else None,
+        "num_prefill_replicas": prompts,
+        "num_decode_replicas": answers,
     }
+
+
+def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
+    best = plan.chosen
+    replica, there = best.replica, _group(best.replica, best.precision)
     fleet = {**there, **_fleet(best)}
     commands = [follow(scenario, "simulate serve", fleet)]
     if best.num_spare and best.num_deployed <= MOST_REPLICAS:
         out = {"replicas": list(range(best.num_spare))}
         failures = {"failure": [*scenario.said.get("failure", ()), out]}
         commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
+    if plan.apart and plan.apart[0].keeps:
+        commands.append(follow(scenario, "simulate serve", _pools(plan.apart[0])))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
         share = {"rate": _rounded(best.replica_rate_per_s), **_mean_lengths(best.demand)}
         commands.append(follow(scenario, "show techniques", {**there, **share}))
@@ -333,6 +364,25 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
     return (*commands, our_error(scenario, "inference"))
+
+
+def _group(replica: Replica, precision: str) -> dict[str, Plain | None]:
+    """A replica as a command has it."""
+    degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
+    return {
+        "chip": replica.chip.name,
+        "tp": replica.tp,
+        **{name: degree for name, degree in degrees.items() if degree > 1},
+        "precision": precision,
+    }
+
+
+def _pools(way: Apart) -> dict[str, Plain | None]:
+    """Pools for prompts and answers as a command has them."""
+    prompts, answers = way.pools
+    chip = way.replica.chip.name
+    pools = f"prefill={prompts}x{chip},decode={answers}x{chip}"
+    return {**_group(way.replica, way.precision), "chip": None, "disaggregated": pools}
 
 
 def _fleet(best: Proposal) -> dict[str, Plain | None]:

@@ -15,6 +15,7 @@ from datahall.inference.fleet.span import EDGE_STAYS, enough_turns, measured_win
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.demand import Demand
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.replay import replay
@@ -91,28 +92,34 @@ def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
     pool = Pool(replica=candidate.replica, count=num, table=candidate.held.price.table)
     if candidate.demand.reuse is not None:
         run = _in_turns(candidate, pool, each * num, seed)
-    elif recorded is not None:
-        run = _replayed(candidate, pool, recorded, num / count, stay, seed)
     else:
-        run = _alone(candidate, pool, each * num, stay, seed)
+        run = in_share(Fleet(pools=(pool,)), candidate.demand, each * num, num / count, stay, seed)
     added = count - candidate.num_replicas
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
-def _alone(candidate: Candidate, pool: Pool, share: float, stay: float, seed: int) -> ServingRun:
+def in_share(
+    fleet: Fleet, demand: Demand, share_per_s: float, part: float, stay: float, seed: int
+) -> ServingRun:
+    """Single requests at a rate, or those that were recorded, which come to so large a part of all replicas."""
+    if demand.stretch is not None:
+        return _replayed(fleet, demand, demand.stretch, share_per_s, part, stay, seed)
+    return _alone(fleet, demand, share_per_s, stay, seed)
+
+
+def _alone(fleet: Fleet, demand: Demand, share: float, stay: float, seed: int) -> ServingRun:
     """Single requests that come at a rate."""
-    traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
-        traffic,
-        arrivals=_at_rate(traffic, share),
+        demand.traffic,
+        arrivals=_at_rate(demand.traffic, share),
         users=None,
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay)),
     )
     window = measured_window(asked.num_requests / share, stay, num_requests=asked.num_requests)
     return simulate_serving(
-        Fleet(pools=(pool,)),
+        fleet,
         generate(asked, seed),
-        slo=candidate.demand.promise,
+        slo=demand.promise,
         seed=seed,
         warmup_s=window.start_s,
         measure_until_s=window.end_s,
@@ -121,21 +128,20 @@ def _alone(candidate: Candidate, pool: Pool, share: float, stay: float, seed: in
 
 
 def _replayed(
-    candidate: Candidate, pool: Pool, recorded: Stretch, part: float, stay: float, seed: int
+    fleet: Fleet, demand: Demand, recorded: Stretch, share: float, part: float, stay: float, seed: int
 ) -> ServingRun:
     """The stretch of a trace as it was recorded, faster by the headroom; of many replicas what comes to some of them.
 
     It is played on from its beginning until each of its requests is measured, and until there are enough.
     """
     trace = recorded.thinned(part, seed) if part < 1.0 else recorded.trace
-    share = candidate.full_rate_per_s * part
     edges = ceil(2.0 * EDGE_STAYS * stay * share)
     num_requests = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay), len(trace.requests) + edges)
     window = measured_window(num_requests / share, stay, num_requests=num_requests)
     return simulate_serving(
-        Fleet(pools=(pool,)),
+        fleet,
         replay(trace, speed_ratio=share / trace.rate_per_s, num=num_requests),
-        slo=candidate.demand.promise,
+        slo=demand.promise,
         seed=seed,
         warmup_s=window.start_s,
         measure_until_s=window.end_s,

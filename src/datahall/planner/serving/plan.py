@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.planner.plan import Alternative, Objective, Plan
+from datahall.planner.serving.apart import Apart
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.think import Pace
@@ -23,7 +24,14 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     alternatives: tuple[Lost, ...] = ()
     best: tuple[Proposal, ...]
     num_candidates: int  # that keep the limits in closed form
+    is_weighed_apart: bool = False  # prompts and answers on replicas of their own
+    apart: tuple[Apart, ...] = ()  # the least of each chip so, what keeps the limits first; empty: none does
     paces: tuple[Pace, ...] = ()  # of users who pause for longer or shorter, shortest first; empty: no users
+
+    @property
+    def num_more_apart(self) -> int:
+        """Chips that the least of those takes more than the one that was chosen; below 0: fewer."""
+        return self.apart[0].num_chips - self.chosen.num_chips
 
     @property
     def demand(self) -> Demand:

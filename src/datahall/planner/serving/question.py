@@ -20,6 +20,7 @@ from datahall.fabric.design.chips import usual_chip
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
+from datahall.planner.serving.apart import Apart, weighed_apart
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
 from datahall.planner.serving.demand import Demand, demand_of
@@ -45,6 +46,7 @@ class Question(NamedTuple):
     demand: Demand
     headroom_fraction: float
     num_spare: int
+    weighs_apart: bool
     chips: list[Chip]
     looked: list[tuple[Deployment, Replica] | Refused]  # a group with what it is part of
 
@@ -55,6 +57,8 @@ def question_of(scenario: Scenario) -> Question:
     deployment = scenario.one(Deployment)
     demand, wiring = demand_of(scenario, model), wiring_of(scenario)
     asked, chips = scenario.one(Candidates), candidate_chips(scenario)
+    if asked.disaggregated and demand.reuse is not None:
+        raise _turns_apart()
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
     looked: list[tuple[Deployment, Replica] | Refused] = []
@@ -72,7 +76,7 @@ def question_of(scenario: Scenario) -> Question:
     if unjoined is not None and all(isinstance(one, Refused) for one in looked):
         unjoined.field, unjoined.hint = "chips", option("chips", fitting.name)
         raise unjoined
-    return Question(model, demand, asked.headroom_fraction, asked.spare, chips, looked)
+    return Question(model, demand, asked.headroom_fraction, asked.spare, asked.disaggregated, chips, looked)
 
 
 def plan_serving(scenario: Scenario) -> ServingPlan:
@@ -90,9 +94,25 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
         refusals=refused,
         best=best,
         num_candidates=len(candidates),
+        is_weighed_apart=question.weighs_apart,
+        apart=_apart(question, best, scenario) if question.weighs_apart else (),
         paces=paces_of(best[0]),
     )
     return with_operations(plan, scenario)
+
+
+def _turns_apart() -> ScenarioError:
+    return ScenarioError(
+        "conversations on replicas for prompts and others for answers are not weighed",
+        field="disaggregated",
+        hint=f"leave it out; simulate serve follows them, e.g. {option('disaggregated', 'prefill=1,decode=2')}",
+    )
+
+
+def _apart(question: Question, best: Sequence[Candidate], scenario: Scenario) -> tuple[Apart, ...]:
+    """Prompts and answers on replicas of their own, of each chip that was planned."""
+    looked = [one for one in question.looked if not isinstance(one, Refused)]
+    return weighed_apart(best, looked, scenario.catalog, wiring_of(scenario), scenario.root.seed)
 
 
 def weighed(

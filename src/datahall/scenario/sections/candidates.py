@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Count, Listed, Name, Share
+from datahall.scenario.kinds import Count, Flag, Listed, Name, Share
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.deployment import MOST_REPLICAS
 
@@ -29,3 +29,6 @@ class Candidates(Section, frozen=True, kw_only=True):
             most=MOST_REPLICAS,
         ),
     ] = 0
+    disaggregated: Annotated[
+        bool, Flag("Weigh prompts and answers on replicas of their own beside the others.")
+    ] = False
