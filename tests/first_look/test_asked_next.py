@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("plan serve llama-3.1-8b --trace requests.csv", "a plan from a trace"),
         ("plan serve llama-3.1-8b --rate 5 --spare 1", "N+1 in plan serve"),
         ("plan serve llama-3.1-8b --rate 5 --disaggregated", "disaggregation in plan serve"),
+        ("plan train llama-3.1-8b --tokens 1T --chips 64 --on tree,torus", "the fabric as an axis of plan train"),
     ]
     + [
         pytest.param(line, what, marks=waits_for(what))
@@ -28,7 +29,6 @@ DOCS = Path(__file__).parents[2] / "docs"
             ("plan serve llama-3.1-8b --rate 5 --objective cost", "money as an objective of plans"),
             ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
             ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
-            ("plan train llama-3.1-8b --tokens 1T --chips 64 --on tree,torus", "the fabric as an axis of plan train"),
             ("simulate train llama-3.1-8b --chips 8 --lora 16", "LoRA and QLoRA"),
         )
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow, our_error
+from datahall.answers.follow import Tables, follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
@@ -352,8 +352,8 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     fleet = {**there, **_fleet(best)}
     commands = [follow(scenario, "simulate serve", fleet)]
     if best.num_spare and best.num_deployed <= MOST_REPLICAS:
-        out = {"replicas": list(range(best.num_spare))}
-        failures = {"failure": [*scenario.said.get("failure", ()), out]}
+        out: dict[str, Plain] = {"replicas": list(range(best.num_spare))}
+        failures: Tables = {"failure": [*scenario.said.get("failure", ()), out]}
         commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
     if plan.apart and plan.apart[0].keeps:
         commands.append(follow(scenario, "simulate serve", _pools(plan.apart[0])))

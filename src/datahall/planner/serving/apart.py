@@ -172,11 +172,8 @@ def _simulated(way: Apart, prefill: int, decode: int, seed: int) -> Apart:
     part = max(WHOLE / (prefill + decode), LEAST_OF_A_POOL / min(prefill, decode))
     counts = (prefill, decode) if part >= 1.0 else (int(prefill * part), int(decode * part))
     part = min(1.0, counts[0] / prefill, counts[1] / decode)
-    table = way.answers.price.table
-    first, second = (
-        Pool(replica=way.replica, count=count, role=role, table=table)
-        for count, role in zip(counts, ("prefill", "decode"), strict=True)
-    )
+    first = Pool(replica=way.replica, count=counts[0], role="prefill", table=way.answers.price.table)
+    second = Pool(replica=way.replica, count=counts[1], role="decode", table=way.answers.price.table)
     stay = way.prompts.prompt_s + way.prompts.handed_s + way.answers.state.tpot_s * way.demand.load.output
     run = in_share(Fleet(pools=(first, second)), way.demand, way.full_rate_per_s * part, part, stay, seed)
     return msgspec.structs.replace(way, num_prefill=prefill, num_decode=decode, run=run)
