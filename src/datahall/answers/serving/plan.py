@@ -204,7 +204,8 @@ def _added(best: Proposal) -> str:
     at, reached = fmt(best.demand.promise.percentile, "percentile"), best.limit_shares[best.binds]
     fewer = f"{best.num_fewer:,} replicas fewer" if best.num_fewer > 1 else "one replica fewer"
     tried = f"With {fewer}, too few requests keep both limits when simulated. " if best.num_fewer else ""
-    each = f"Each of {best.num_replicas:,} replicas" if best.num_replicas > 1 else "One replica"
+    needed = " that are needed" if best.num_spare else ""
+    each = f"Each of {best.num_replicas:,} replicas{needed}" if best.num_replicas > 1 else "One replica"
     return (
         f"{tried}{each} gets "
         f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
