@@ -11,7 +11,8 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.serving.confirm import _at_rate
 from datahall.planner.serving.demand import demand_of
 from datahall.planner.serving.groups import groups
-from datahall.planner.serving.plan import FEWEST_CHIPS, ServingPlan
+from datahall.planner.serving.objective import FEWEST_CHIPS
+from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names

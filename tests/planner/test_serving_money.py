@@ -18,9 +18,9 @@ from datahall.catalog import Catalog
 from datahall.cluster.wiring import wiring_of
 from datahall.economics.sections.service import ServiceCost
 from datahall.errors import DatahallError
-from datahall.planner.serving.aim import aim_of, alone_s
 from datahall.planner.serving.confirm import confirm
-from datahall.planner.serving.cost import served
+from datahall.planner.serving.money.aim import aim_of, alone_s
+from datahall.planner.serving.money.cost import served
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving, question_of, weighed
 from datahall.scenario.read import read_names

@@ -17,6 +17,7 @@ class Takes(NamedTuple):
     anyway: tuple[str, ...] = ()  # what stands also where nobody says it, so that what needs it acts
     # by input what it needs beside it in this verb, in place of what is declared: one of several is enough
     needs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    several: tuple[str, ...] = ()  # fabrics of which there may be several, side by side
     many: bool = False  # whether a file may have several tables of it
 
 

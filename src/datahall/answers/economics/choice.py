@@ -14,7 +14,7 @@ from datahall.economics.ways import not_priced
 from datahall.errors import option
 from datahall.planner.buying.growth import asked_model
 from datahall.planner.buying.service import Choice, asked_of, choice_of
-from datahall.planner.serving.cost import Served
+from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.question import question_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business

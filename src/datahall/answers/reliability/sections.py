@@ -78,7 +78,8 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     every = (
         f"a node fails every {fmt(upkeep.mttf_s, 's', 3)} and takes {lost} for {fmt(upkeep.back_s, 's', 3)}"
     )
-    goal, added = f"so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
+    beside = f"beside {counted(upkeep.num_spare, 'spare one')}, " if upkeep.num_spare else ""
+    goal, added = f"{beside}so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
     more = (
         ("replicas to add", None, f"no number is enough {goal}")
         if added is None

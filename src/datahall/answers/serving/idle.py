@@ -86,6 +86,11 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
         *(
+            idle_together(scenario, ("busiest",), "the trace is no longer")
+            if plan.demand.stretch is not None and plan.demand.stretch.is_whole
+            else ()
+        ),
+        *(
             idle_together(scenario, ("whole_output_blocks",), "blocks never run short")
             if best.replica.engine.whole_output_blocks and best.never_short
             else ()

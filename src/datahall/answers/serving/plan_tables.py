@@ -22,7 +22,7 @@ def chip_table(plan: ServingPlan) -> Table:
         (
             candidate.replica.chip.name,
             layout_words(candidate.replica, candidate.precision),
-            candidate.num_replicas,
+            candidate.num_deployed,
             candidate.num_chips,
             candidate.run.ttft_s(share),
             candidate.run.tpot_s(share),
@@ -51,8 +51,13 @@ def chip_table(plan: ServingPlan) -> Table:
         ),
         rows=tuple(rows),
         marked=0,
-        note=f"{FIRST[plan.objective.name]}; latencies as simulated with the headroom used up",
+        note=f"{FIRST[plan.objective.name]}; latencies as simulated with the headroom used up{_spare(plan.chosen)}",
     )
+
+
+def _spare(best: Proposal) -> str:
+    """That some of the replicas are not needed."""
+    return f" and {counted(best.num_spare, 'spare replica')} out" if best.num_spare else ""
 
 
 def replica_table(plan: ServingPlan) -> Table:
@@ -88,6 +93,22 @@ ADDED = (
     "what each got and kept when simulated with more or fewer replicas than that asks for, where the latency nearest "
     "its limit is named"
 )
+
+
+def think_table(plan: ServingPlan) -> Table:
+    """What the same users ask for where they pause for longer, or not at all, between their answers."""
+    return Table(
+        title="chips at other think times",
+        columns=(
+            Column("think time", "s", key="think_s"),
+            Column("requests/s", "count", key="requests_per_s"),
+            Column("replicas", "count"),
+            Column("chips", "count"),
+        ),
+        rows=tuple((one.think_s, one.rate_per_s, one.num_replicas, one.num_chips) for one in plan.paces),
+        marked=next(place for place, one in enumerate(plan.paces) if one.is_asked),
+        note="of the same users on the same replicas, in closed form from what one of those keeps",
+    )
 
 
 def _knees(plan: ServingPlan) -> str:

@@ -10,6 +10,7 @@ from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
+from datahall.answers.training.fabrics import beside_others
 from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
 from datahall.answers.training.money import budget_results, priced, too_dear
 from datahall.answers.training.plan_table import (
@@ -25,10 +26,11 @@ from datahall.answers.training.words import beside_simulation, routing_notes, to
 from datahall.cluster.gone import besides
 from datahall.cluster.used import used_by_machine
 from datahall.errors import option
+from datahall.fabric.design.early import on_each
 from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
-from datahall.planner.training.question import plan_training, search_of
+from datahall.planner.training.question import plan_on_fabrics, plan_training, search_of
 from datahall.power.sections.run import RunPower
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import nothing_comes
@@ -48,7 +50,18 @@ PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or
 
 def plan_train(scenario: Scenario) -> Answer:
     """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
-    plan, precision = plan_training(scenario), said_precision(scenario)
+    each = on_each(scenario)
+    if len(each) == 1:
+        return _answer(scenario, plan_training(scenario))
+    found = plan_on_fabrics(each)
+    best = found[0]
+    assert best.plan is not None
+    return beside_others(_answer(best.scenario, best.plan), found)
+
+
+def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
+    """A plan on one machine."""
+    precision = said_precision(scenario)
     return Answer(
         kind="training plan",
         inputs={
@@ -100,7 +113,8 @@ def _binds(plan: TrainingPlan) -> str:
 
 def prepare(scenario: Scenario) -> None:
     """Put job and machine together, without searching layouts."""
-    search_of(scenario)
+    for one in on_each(scenario):
+        search_of(one)
 
 
 def _headline(scenario: Scenario, plan: TrainingPlan) -> str:

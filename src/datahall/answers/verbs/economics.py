@@ -16,7 +16,7 @@ SERVED = (
     Takes("api"),
     Takes("traffic", only=("lengths…",)),
     Takes("promise", only=("tpot", "percentile")),
-    Takes("candidates"),
+    Takes("candidates", without=("spare", "disaggregated")),
     Takes("deployment", only=("tp", "engine")),
     Takes("recovery", only=("preempted_every", "restart")),
 )

@@ -16,6 +16,7 @@ FIT = (
 SERVED = (
     "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
 )  # fmt: skip
+RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
 
 # the golden scenario: what `datahall plan` answers where nothing follows it
 GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
@@ -29,7 +30,10 @@ VERBS = (
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
-            Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
+            Takes(
+                "traffic",
+                only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system", *RECORDED),
+            ),
             Takes("promise"),
             Takes("candidates"),
             Takes(
@@ -71,6 +75,7 @@ VERBS = (
             GOLDEN,
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
             "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
+            "llama-3.1-8b --trace requests.csv --busiest 10min",
         ),
         details=f"Replicas and chips of each kind, the knee, what binds. {MODEL_DETAILS}",
     ),
@@ -135,7 +140,7 @@ VERBS = (
             Takes(""),
             Takes("deployment", many=True),
             Takes("router"),
-            Takes("traffic", many=True),
+            Takes("traffic", without=("busiest",), many=True),
             Takes("promise"),
             Takes("fabric", only=("wiring…",)),
             Takes("measurement"),

@@ -17,7 +17,7 @@ VERBS = (
         takes=(
             MODEL,
             Takes("training"),
-            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("fabric", only=("chips", "chip", "wiring…"), several=("on",)),
             Takes("failure", only=("fabric…",)),
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
@@ -38,6 +38,7 @@ VERBS = (
                 f"Sequences of a step, all replicas together (default {USUAL_BATCH}); chips they do not divide over "
                 "stay idle.",
             ),
+            ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
             ("precision", f"Number format: bf16, fp8, mxfp8, … (default {USUAL_PRECISION})."),
             (
@@ -65,6 +66,7 @@ VERBS = (
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
+            "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
         ),
         details=MODEL_DETAILS,
     ),

@@ -13,8 +13,8 @@ from datahall.breakdown import Breakdown
 from datahall.economics.break_even import Point, break_even, curve, point
 from datahall.economics.hosted import Hosted
 from datahall.errors import InfeasibleError, UnsupportedError
-from datahall.planner.serving.cost import Served, offered_api, request_tokens
 from datahall.planner.serving.demand import demand_of
+from datahall.planner.serving.money.cost import Served, offered_api, request_tokens
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.scenario import Scenario

@@ -11,18 +11,22 @@ import msgspec
 from datahall.basis import Basis
 from datahall.inference.closed_form.fleet_state import closed_form, requests_per_s, under_way_of
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.span import enough_turns, measured_window, stay_s, warm_s
+from datahall.inference.fleet.span import EDGE_STAYS, enough_turns, measured_window, stay_s, warm_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.planner.serving.aim import CHIPS, Aim
 from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.stretch import Stretch
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
 LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
 REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
+RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
 STEP, MOST_ADDED = (
     0.05,
@@ -96,29 +100,61 @@ def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
     stay = waits_s + candidate.state.tpot_s * candidate.demand.load.output
     each = candidate.full_rate_per_s / count
     num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay))))
+    if (recorded := candidate.demand.stretch) is not None:
+        num = min(count, max(num, ceil(RECORDED_SIMULATED / (each * recorded.span_s))))
     pool = Pool(replica=candidate.replica, count=num, table=candidate.held.price.table)
     if candidate.demand.reuse is not None:
         run = _in_turns(candidate, pool, each * num, seed)
     else:
-        run = _alone(candidate, pool, each * num, stay, seed)
+        run = in_share(Fleet(pools=(pool,)), candidate.demand, each * num, num / count, stay, seed)
     added = count - candidate.num_replicas
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
-def _alone(candidate: Candidate, pool: Pool, share: float, stay: float, seed: int) -> ServingRun:
+def in_share(
+    fleet: Fleet, demand: Demand, share_per_s: float, part: float, stay: float, seed: int
+) -> ServingRun:
+    """Single requests at a rate, or those that were recorded, which come to so large a part of all replicas."""
+    if demand.stretch is not None:
+        return _replayed(fleet, demand, demand.stretch, share_per_s, part, stay, seed)
+    return _alone(fleet, demand, share_per_s, stay, seed)
+
+
+def _alone(fleet: Fleet, demand: Demand, share: float, stay: float, seed: int) -> ServingRun:
     """Single requests that come at a rate."""
-    traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
-        traffic,
-        arrivals=_at_rate(traffic, share),
+        demand.traffic,
+        arrivals=_at_rate(demand.traffic, share),
         users=None,
         num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay)),
     )
     window = measured_window(asked.num_requests / share, stay, num_requests=asked.num_requests)
     return simulate_serving(
-        Fleet(pools=(pool,)),
+        fleet,
         generate(asked, seed),
-        slo=candidate.demand.promise,
+        slo=demand.promise,
+        seed=seed,
+        warmup_s=window.start_s,
+        measure_until_s=window.end_s,
+        measure_rows=window.num_rows,
+    )
+
+
+def _replayed(
+    fleet: Fleet, demand: Demand, recorded: Stretch, share: float, part: float, stay: float, seed: int
+) -> ServingRun:
+    """The stretch of a trace as it was recorded, faster by the headroom; of many replicas what comes to some of them.
+
+    It is played on from its beginning until each of its requests is measured, and until there are enough.
+    """
+    trace = recorded.thinned(part, seed) if part < 1.0 else recorded.trace
+    edges = ceil(2.0 * EDGE_STAYS * stay * share)
+    num_requests = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay), len(trace.requests) + edges)
+    window = measured_window(num_requests / share, stay, num_requests=num_requests)
+    return simulate_serving(
+        fleet,
+        replay(trace, speed_ratio=share / trace.rate_per_s, num=num_requests),
+        slo=demand.promise,
         seed=seed,
         warmup_s=window.start_s,
         measure_until_s=window.end_s,

@@ -24,7 +24,9 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     best = plan.chosen
     replica, catalog = best.replica, scenario.catalog
     weights = weights_need(catalog, replica.chip, weight_bytes(replica), replica.num_chips)
-    upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
+    upkeep = upkeep_of(
+        scenario, replica.chip, best.num_deployed, replica.num_chips, weights.load_s, num_spare=best.num_spare
+    )
     plan = plan.with_section(upkeep).with_section(weights)
     return plan.with_section(power_of(best, scenario))
 
@@ -39,7 +41,7 @@ def _power(best: Candidate, scenario: Scenario, machines: Machines) -> ServicePo
     site = scenario.one(Site)
     return ServicePower(
         held=best.held,
-        num_replicas=best.num_replicas,
+        num_replicas=best.num_deployed,
         rate_per_s=best.offered_per_s,
         full_rate_per_s=best.full_rate_per_s,
         machines=machines,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from datahall.planner.plan import Alternative, Objective, Plan
+from datahall.planner.plan import Alternative, Plan
+from datahall.planner.serving.apart import Apart
 from datahall.planner.serving.candidate import Candidate, Proposal
-from datahall.planner.serving.cost import Served
 from datahall.planner.serving.demand import Demand
-
-FEWEST_CHIPS = Objective("chips", "count")
+from datahall.planner.serving.money.cost import Served
+from datahall.planner.serving.think import Pace
 
 
 class Lost(Alternative[Candidate], frozen=True, kw_only=True):
@@ -56,6 +56,14 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     ] = ()  # the best of each chip as it is bought, those that nobody prices left out
     rivals: tuple[Rival, ...] = ()  # the best of each other chip, best first
     weighed: tuple[Alike, ...] = ()  # those that were simulated, cheapest first
+    is_weighed_apart: bool = False  # prompts and answers on replicas of their own
+    apart: tuple[Apart, ...] = ()  # the least of each chip so, what keeps the limits first; empty: none does
+    paces: tuple[Pace, ...] = ()  # of users who pause for longer or shorter, shortest first; empty: no users
+
+    @property
+    def num_more_apart(self) -> int:
+        """Chips that the least of those takes more than the one that was chosen; below 0: fewer."""
+        return self.apart[0].num_chips - self.chosen.num_chips
 
     @property
     def demand(self) -> Demand:

@@ -9,7 +9,7 @@ import msgspec
 from datahall.economics.early import check_buying, unweighed
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
-from datahall.fabric.design.early import chosen_parts
+from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
@@ -36,6 +36,11 @@ def chips_of(scenario: Scenario) -> int | None:
 
 def check_plan(scenario: Scenario) -> None:
     """Refuse a plan that leaves nothing to choose, or everything; and a job or a machine that cannot be."""
+    for one in on_each(scenario):
+        _check_plan(one)
+
+
+def _check_plan(scenario: Scenario) -> None:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     if scenario.one(TrainingLayout).file:
         if asked.deadline_s is not None:

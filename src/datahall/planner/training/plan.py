@@ -11,10 +11,12 @@ from typing import NamedTuple
 from datahall.cluster.cluster import Cluster
 from datahall.economics.sections.run import TrainingCost
 from datahall.errors import option
+from datahall.fabric.design.bill import Bill
 from datahall.planner.plan import Alternative, Plan
 from datahall.planner.training.candidate import Candidate, Chosen
 from datahall.planner.training.trade import OnChips, chip_hours
 from datahall.reliability.sections.goodput import Goodput
+from datahall.scenario.scenario import Scenario
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
@@ -101,6 +103,16 @@ class Weighed(NamedTuple):
     done_s: float | None  # by when nine of ten runs are; None: surely too late
     in_time: bool
     cost_usd: float | None = None  # None where nobody prices it
+
+
+class OnFabric(NamedTuple):
+    """The run on one of several fabrics: its plan with the parts of its network, or why there is none."""
+
+    topology: str
+    scenario: Scenario
+    plan: TrainingPlan | None
+    network: Bill | None = None  # None: no design of parts
+    why: str = ""
 
 
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import inf
 
@@ -12,6 +12,8 @@ from datahall.cluster.cluster import Cluster
 from datahall.cluster.gone import gone_of
 from datahall.cluster.wiring import wiring_of
 from datahall.economics.sections.run import TrainingCost
+from datahall.errors import InfeasibleError
+from datahall.fabric.design.bill import bill
 from datahall.fabric.design.chips import own_chips
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
@@ -22,7 +24,7 @@ from datahall.planner.training.money.aim import aim_of
 from datahall.planner.training.money.budget import within_budget
 from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.operations import done_by, with_goodput, with_site
-from datahall.planner.training.plan import Present, TrainingPlan
+from datahall.planner.training.plan import OnFabric, Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import HOPELESS
 from datahall.scenario.scenario import Scenario
@@ -48,6 +50,37 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     plan = with_site(paid, scenario)
     cost = plan.section(TrainingCost)
     return plan if cost is None else plan.with_section(cost)  # the last that a plan says
+
+
+def plan_on_fabrics(scenarios: Sequence[Scenario]) -> tuple[OnFabric, ...]:
+    """The run on each of several fabrics: the one done first, or of the fewest chips for a deadline, comes first.
+
+    Of those that are alike the one with the cheapest network does.
+    """
+    found, errors = [], []
+    for one in scenarios:
+        topology = one.one(FabricDesign).topology
+        try:
+            plan = plan_training(one)
+        except InfeasibleError as error:
+            found.append(OnFabric(topology, one, None, why=error.message))
+            errors.append(error)
+            continue
+        design = plan.cluster.design
+        parts = bill(design, one.catalog) if design is not None else None
+        found.append(OnFabric(topology, one, plan, parts if parts is not None and parts.items else None))
+    if len(errors) == len(found):
+        raise errors[0]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: OnFabric) -> tuple[float, ...]:
+    if one.plan is None:
+        return (2.0,)
+    plan = one.plan
+    chips = plan.num_chips if plan.deadline_s is not None else 0
+    price = one.network.price.value if one.network is not None else 0.0
+    return float(not plan.ends), chips, plan.elapsed_s, price
 
 
 def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:

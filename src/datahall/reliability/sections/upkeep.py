@@ -33,7 +33,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A service with its failures and restarts."""
 
     process: FailureProcess
-    num_replicas: int
+    num_replicas: int  # all that there are
+    num_spare: int = 0  # of these, beside those that are needed
     num_lost: int  # replicas that a failed node takes down
     back_s: float  # from a failure until they serve again
     rates: FailureRates  # as they were asked for
@@ -71,9 +72,10 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def more_replicas(self) -> Spares | None:
-        """Replicas beside those that are needed, so that as many as those serve; None where no number is enough."""
-        needed, up = ceil(self.num_replicas / self.num_lost), 1.0 - self.lost_fraction
-        low, high = needed - 1, max(needed, MOST_REPLICAS // self.num_lost)
+        """Replicas beside those that there are, so that as many as are needed serve; None where no number is enough."""
+        needed = ceil((self.num_replicas - self.num_spare) / self.num_lost)
+        there, up = max(needed, self.num_replicas // self.num_lost), 1.0 - self.lost_fraction
+        low, high = there - 1, max(there, MOST_REPLICAS // self.num_lost)
         if at_least(needed, high, up) < self.rates.enough_fraction:
             return None
         while high - low > 1:
@@ -81,7 +83,7 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             keeps = at_least(needed, middle, up) >= self.rates.enough_fraction
             low, high = (low, middle) if keeps else (middle, high)
         down = high * self.num_lost * self.lost_fraction
-        return Spares((high - needed) * self.num_lost, down, at_least(needed, high, up))
+        return Spares((high - there) * self.num_lost, down, at_least(needed, high, up))
 
     @cached_property
     def spares(self) -> Spares:
@@ -95,13 +97,22 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return upkeep_figures(self)
 
 
-def upkeep_of(scenario: Scenario, chip: Chip, num_replicas: int, replica_chips: int, load_s: float) -> Upkeep:
-    """A service whose replicas take so long to load their weights."""
+def upkeep_of(
+    scenario: Scenario,
+    chip: Chip,
+    num_replicas: int,
+    replica_chips: int,
+    load_s: float,
+    *,
+    num_spare: int,
+) -> Upkeep:
+    """A service whose replicas, some of them spare, take so long to load their weights."""
     rates, recovery = scenario.one(FailureRates), said_recovery(scenario.one(Recovering))
     process = process_asked(rates, chip, scenario.catalog, num_replicas * replica_chips)
     return Upkeep(
         process=process,
         num_replicas=num_replicas,
+        num_spare=num_spare,
         num_lost=min(num_replicas, max(1, process.num_node_chips // replica_chips)),
         back_s=recovery.fixed_s + (0.0 if recovery.is_whole else load_s),
         rates=rates,

@@ -12,9 +12,9 @@ import msgspec
 
 from datahall.economics.sections.service import ServiceCost
 from datahall.economics.ways import not_priced
-from datahall.planner.serving.aim import Aim
 from datahall.planner.serving.candidate import Candidate
-from datahall.planner.serving.cost import Served, cost_section, served, ways_to_have
+from datahall.planner.serving.money.cost import Served, cost_section, served, ways_to_have
+from datahall.planner.serving.objective import Aim
 from datahall.planner.serving.operations import power_of
 from datahall.planner.serving.plan import Alike, Rival, ServingPlan
 from datahall.power.sections.service import ServicePower

@@ -76,7 +76,7 @@ def served(scenario: Scenario, candidate: Candidate) -> Served | None:
     peak = scenario.one(Business).peak_ratio
     fleet = Fleet(
         chip=candidate.replica.chip,
-        num_replicas=candidate.num_replicas,
+        num_replicas=candidate.num_deployed,
         num_replica_chips=candidate.replica.num_chips,
         replica_tokens=_replica_tokens(candidate, peak),
     )
