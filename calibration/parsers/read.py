@@ -24,11 +24,22 @@ class Reader(NamedTuple):
     title: str
     parser: str  # where the options stand in a release
     read: Callable[[Path], Any]
+    image: str = ""  # of a container, as its makers' page on Docker has it
 
 
 READERS = {
-    "vllm": Reader("vLLM", "vllm/engine/arg_utils.py, vllm/config and vllm/entrypoints of the wheel", vllm),
-    "sglang": Reader("SGLang", "sglang/srt/arg_groups/fields of the wheel", sglang),
+    "vllm": Reader(
+        "vLLM",
+        "vllm/engine/arg_utils.py, vllm/config and vllm/entrypoints of the wheel; image: docs.vllm.ai, Using Docker",
+        vllm,
+        "vllm/vllm-openai",
+    ),
+    "sglang": Reader(
+        "SGLang",
+        "sglang/srt/arg_groups/fields of the wheel; image: docs.sglang.ai, Install, Docker",
+        sglang,
+        "lmsysorg/sglang",
+    ),
     "megatron": Reader(
         "Megatron-LM", "megatron/training/arguments.py and the classes it reads, at the tag", megatron
     ),
@@ -53,7 +64,7 @@ def main() -> None:
     options, more = found if isinstance(found, tuple) else (found, {})
     write(
         name, reader.title, release, f"{reader.title} {release}: {reader.parser}", date, options,
-        **({"models": more} if more else {}),
+        **({"image": reader.image} if reader.image else {}), **({"models": more} if more else {}),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+NUMBERS = {"PositiveInt": "int", "NonNegativeInt": "int", "PositiveFloat": "float", "NonNegativeFloat": "float"}
 SIMPLE = {"int": "int", "float": "float", "str": "text", "bool": "flag", "dict": "json", "Dict": "json"}
 WRAPPERS = {"Annotated", "SkipValidation"}  # what says more of a type than which it is
 LISTS = {"list", "List", "set", "tuple", "Tuple", "Sequence"}
@@ -98,7 +99,7 @@ class Sources:
         """The type of a hint, its closed list of words, and whether other words do as well."""
         parts = list(self._parts(hint))
         words = [word for part in parts for word in self.words(part)]
-        named = [part.id for part in parts if isinstance(part, ast.Name)]
+        named = [NUMBERS.get(part.id, part.id) for part in parts if isinstance(part, ast.Name)]
         heads = [
             part.value.id
             for part in parts

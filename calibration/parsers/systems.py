@@ -87,6 +87,8 @@ def kubernetes(folder: Path) -> Options:
 
 
 def _json_type(value: dict[str, Any]) -> str:
+    if value.get("$ref", "").endswith(".IntOrString"):
+        return "any"
     kinds = value.get("type", "object")
     kind = next((one for one in kinds if one != "null"), "object") if isinstance(kinds, list) else kinds
     return {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.answer import Answer, Cell, StackChart
+from datahall.answers.artefact import deploy, run_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
+from datahall.answers.reply import Deployable
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
@@ -45,9 +49,14 @@ from datahall.units import fmt
 PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
 
-def plan_train(scenario: Scenario) -> Answer:
+def plan_train(scenario: Scenario) -> Deployable:
     """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
-    plan, precision = plan_training(scenario), said_precision(scenario)
+    plan = plan_training(scenario)
+    return Deployable(_answer(scenario, plan), partial(run_file, scenario, plan))
+
+
+def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
+    precision = said_precision(scenario)
     return Answer(
         kind="training plan",
         inputs={
@@ -357,6 +366,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     if not plan.ends:
         return tuple(commands)
     commands += [
+        *deploy(scenario, "megatron.sh"),
         follow(scenario, "simulate run", laid_out, tables=failed),
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]

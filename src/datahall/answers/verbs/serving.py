@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.planner.artefacts.table import OF_SERVICE
 from datahall.scenario.takes import OPERATED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
@@ -40,6 +41,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        artefacts=tuple(OF_SERVICE),
         means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
         leads=(
             "least num_chips",
@@ -53,6 +55,7 @@ VERBS = (
             "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
             "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
+            "llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh",
         ),
         details=f"Replicas and chips of each kind, the knee, what binds. {MODEL_DETAILS}",
     ),

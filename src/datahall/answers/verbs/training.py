@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, Takes
 from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
@@ -25,6 +26,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model", "tokens"),
+        artefacts=tuple(OF_RUN),
         means=(
             (
                 "chips",
@@ -61,6 +63,7 @@ VERBS = (
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
+            "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
         ),
         details=MODEL_DETAILS,
     ),
