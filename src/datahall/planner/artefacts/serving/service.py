@@ -75,9 +75,11 @@ class Service(NamedTuple):
             if getattr(replica, name) > 1
         )
         of = f"{counted(replica.num_chips, 'chip')}{f' ({degrees})' if degrees else ''}, {best.precision}"
+        nodes = f"{counted(self.num_nodes, 'node')} of {counted(self.num_node_chips, 'chip')}"
         return (
-            f"{counted(best.num_replicas, 'replica')} of {replica.model.name} on {best.num_chips:,} × {replica.chip.name}, "
-            f"each of {of}: {counted(self.num_nodes, 'node')} of {counted(self.num_node_chips, 'chip')}",
+            f"{counted(best.num_replicas, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
+            f"{replica.chip.name}, each of {of}: {nodes}",
+            *_short(self),
             *(
                 f"{name} is how the host behaves and no option: the plan has {getattr(replica.engine, name):g}"
                 for name in self._said
@@ -142,16 +144,30 @@ def check_engine(replica: Replica, tool: Tool, names: tuple[str, ...]) -> None:
 def check_scheduler(engine: Engine, tool: Tool, fixed: dict[str, object]) -> None:
     """Refuse what a scheduler always does otherwise."""
     others = [name for name, value in fixed.items() if getattr(engine, name) != value]
-    refuse(tool, (option(name, str(getattr(engine, name)).lower()) for name in others), "leave it out")
+    refuse(tool, (option(name, getattr(engine, name)) for name in others), "leave it out")
 
 
 def longest(service: Service) -> int | None:
     """The longest sequence to accept, where it is not the model's own: as asked, or all that a rank's cache holds."""
-    replica, cache = service.replica, service.best.held.capacity
-    asked = replica.max_context or replica.model.max_context
-    if cache.num_sequences(asked) < 1:
+    cache = service.best.held.capacity
+    if cache.num_sequences(most_tokens(service.replica)) < 1:
         return cache.num_blocks * cache.block_tokens
-    return replica.max_context or None
+    return service.replica.max_context or None
+
+
+def most_tokens(replica: Replica) -> int:
+    """Tokens of the longest sequence, as asked or as the model takes."""
+    return replica.max_context or replica.model.max_context
+
+
+def _short(service: Service) -> tuple[str, ...]:
+    """That the longest sequences are refused, for want of room."""
+    room, asked = longest(service), most_tokens(service.replica)
+    if room is None or room >= asked:
+        return ()
+    return (
+        f"the cache of a rank holds {room:,} tokens, so that no sequence may have the {asked:,} that the model takes",
+    )
 
 
 def said_blocks(replica: Replica) -> int | None:

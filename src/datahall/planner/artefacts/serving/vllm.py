@@ -17,6 +17,7 @@ from datahall.planner.artefacts.serving.service import (
     checkpoint_of,
     dtype_of,
     longest,
+    most_tokens,
     said_blocks,
 )
 from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
@@ -48,6 +49,12 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         if 1 < replica.ep != ranks
         else (),
     )
+    whole = not engine.chunked_prefill and engine.token_budget < (longest(service) or most_tokens(replica))
+    refuse(
+        known,
+        ("whole prompts in steps that the longest does not fit",) if whole else (),
+        option("token_budget", most_tokens(replica)),
+    )
     weights = checkpoint(replica)
     narrow = "fp8_per_block" if replica.block_scaled else "fp8"
     exchange = {
@@ -69,7 +76,7 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         "--num-gpu-blocks-override": replica.kv_blocks or None,
         "--block-size": said_blocks(replica),
         "--max-num-batched-tokens": engine.token_budget,
-        "--max-num-seqs": engine.max_sequences,
+        "--max-num-seqs": min(engine.max_sequences, engine.token_budget),
         "--enable-chunked-prefill": engine.chunked_prefill,
         "--enable-prefix-caching": engine.prefix_caching,
         "--speculative-config": _speculative(replica.speculation, known) if replica.speculation else None,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from datahall.catalog.tools import Tool, tool
 from datahall.errors import option
 from datahall.planner.artefacts.options import Shell, Value, words_of
@@ -36,7 +39,7 @@ STATES: dict[str, dict[str, Value | None]] = {
 
 
 def variables(run: Run) -> list[Variable]:
-    """What the environment says of any run: where things are, and the rate of learning, which no plan of machines knows."""
+    """What the environment says of any run: where things are, and how fast it learns, of which no plan knows."""
     return [
         Variable("MEGATRON", about="folder of Megatron-LM"),
         Variable("DATA_PATH", about="prefix of the tokenised data"),
@@ -85,8 +88,22 @@ def _stages(run: Run) -> dict[str, Value | None]:
     layout = run.layout
     if len(set(run.parts)) == 1:
         return {"--num-virtual-stages-per-pipeline-rank": layout.vpp if layout.vpp > 1 else None}
-    chunks = "|".join(f"t*{layers}" if layers > 1 else "t" * layers for layers in run.parts)
-    return {"--pipeline-model-parallel-layout": f"E{chunks}L"}
+    return {"--pipeline-model-parallel-layout": layout_text(run.parts)}
+
+
+def layout_text(parts: Sequence[int]) -> str:
+    """Layers of each chunk as Megatron-LM writes them: the table of tokens, layers, bars between chunks, the loss.
+
+    >>> layout_text((7, 8, 8, 8, 7)), layout_text((0, 1, 1, 0))
+    ('Et*7|(t*8|)*3t*7L', 'E|(t|)*2L')
+    """
+    *before, last = ("t" * layers if layers < 2 else f"t*{layers}" for layers in parts)
+    runs = ((chunk, len(list(alike))) for chunk, alike in groupby(before))
+    return (
+        "E"
+        + "".join(f"({chunk}|)*{times}" if times > 1 else f"{chunk}|" for chunk, times in runs)
+        + f"{last}L"
+    )
 
 
 def _experts(run: Run) -> dict[str, Value | None]:

@@ -94,11 +94,12 @@ class Run(NamedTuple):
 
 def check_launch(run: Run, tool: Tool) -> None:
     """Refuse chips that PyTorch does not drive, and a run on a part of its last node."""
-    plan = run.plan
-    refuse(tool, (
-        f"chips of {plan.cluster.chip.vendor}" if plan.cluster.chip.vendor not in JOINED else "",
-        f"{plan.num_chips:,} chips, which are no whole nodes of {run.num_beside:,}" if plan.num_chips % run.num_beside else "",
-    ))  # fmt: skip
+    vendor, num_chips = run.plan.cluster.chip.vendor, run.plan.num_chips
+    refuse(tool, (f"chips of {vendor}",) if vendor not in JOINED else ())
+    refuse(
+        tool,
+        (f"{num_chips:,} chips, no whole nodes of {run.num_beside:,}",) if num_chips % run.num_beside else (),
+    )
 
 
 def expert_degree(layout: Layout) -> int:

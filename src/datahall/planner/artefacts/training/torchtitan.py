@@ -23,11 +23,11 @@ def torchtitan_job(run: Run) -> str:
         "--nnodes": str(run.num_nodes),
         "--nproc-per-node": str(run.num_beside),
     }
+    start = f"torchrun {' '.join(words_of(torchrun, launch))} -m torchtitan.train --job.config_file THIS_FILE"
     notes = [
         *run.notes,
-        f"on each node: torchrun {' '.join(words_of(torchrun, launch))} -m torchtitan.train --job.config_file THIS_FILE, with "
-        "rendezvous as on your cluster",
-        "optimizer.lr, training.dataset and model.hf_assets_path are no part of the plan: say them here or behind the command",
+        f"on each node: {start}, with rendezvous as on your cluster",
+        "optimizer.lr, training.dataset and model.hf_assets_path are no part of the plan: say them here or behind it",
     ]
     return "\n".join([*head(run.origin, (known, torchrun), notes), "", toml(tables_of(known, options))])
 
