@@ -13,7 +13,6 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import said_precision
 
-USUAL = "vllm.sh"  # of an engine that has none of its own
 TAIL = "-o {}"
 
 

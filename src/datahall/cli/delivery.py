@@ -44,12 +44,11 @@ class Delivery(NamedTuple):
             return
         try:
             others = (*((TRACE_ENDING,) if traced else ()), *artefacts)
-            artefact = self.artefact(artefacts)
-            ending = (
-                "perfetto"
-                if traced and self.is_trace
-                else tool_of(artefact) or format_of(self.target, *others)
-            )
+            file = self.artefact(artefacts)
+            if file and (self.named(artefacts) or self.target.suffix == Path(file).suffix):
+                ending = tool_of(file)
+            else:
+                ending = "perfetto" if traced and self.is_trace else format_of(self.target, *others)
         except OutputError:
             if self.form is None:
                 raise
@@ -60,12 +59,8 @@ class Delivery(NamedTuple):
         check_place(self.target)
 
     def artefact(self, artefacts: Sequence[str]) -> str:
-        """Which file that runs the answer is asked for, of those there are: by its format, or by its name alone."""
-        said = next((one for one in artefacts if tool_of(one) == self.form), "")
-        if said:
-            same = self.target is None or self.target.suffix in ("", Path(said).suffix)
-            return said if same or not self.named(artefacts) else self.named(artefacts)
-        return self.named(artefacts) if self.form is None else ""
+        """Which file that runs the answer is asked for, of those there are: by its name, or by the format."""
+        return self.named(artefacts) or next((one for one in artefacts if tool_of(one) == self.form), "")
 
     def named(self, artefacts: Sequence[str]) -> str:
         """The file whose name stands at the end of that which was given."""

@@ -36,7 +36,7 @@ def job_options(run: Run, known: Tool) -> Options:
     """All keys of the run."""
     layout, job = run.layout, run.plan.job
     refuse(known, _beyond(run))
-    name, flavour = _model(run.model, known).split("/")
+    name, flavour = flavour_of(run.model, known).split("/")
     shared = layout.shard or layout.dp
     sharded = layout.zero >= 2 and layout.dp > 1
     return {
@@ -108,7 +108,7 @@ def _stages(run: Run, known: Tool) -> dict[str, Value | None]:
     }
 
 
-def _model(model: Model, known: Tool) -> str:
+def flavour_of(model: Model, known: Tool) -> str:
     """The model that torchtitan has of the same sizes, as family/flavour."""
     found = [
         name for name, one in known.models.items() if _is_like(one, model) and one.attn_type in ("", "sdpa")
