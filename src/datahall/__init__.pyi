@@ -220,6 +220,7 @@ def plan_serve(
         datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200
         datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
         datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
+        datahall plan serve llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh
     """
 
 def plan_train(
@@ -337,6 +338,7 @@ def plan_train(
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
+        datahall plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh
     """
 
 def compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datahall.catalog.tools import tool
+from datahall.catalog.entries.tool import tool
 from datahall.planner.artefacts.options import Shell, UnknownOption, Value, tables_of, words_of
 from datahall.planner.artefacts.table import OF_RUN, OF_SERVICE
 
@@ -91,7 +91,7 @@ def test_keys_become_tables_and_unknown_ones_none() -> None:
         "model": {"name": "llama3"},
         "training": {"steps": 5},
     }
-    with pytest.raises(UnknownOption, match="training.step"):
+    with pytest.raises(UnknownOption, match=r"training\.step"):
         tables_of(known, {"training.step": 5})
 
 

@@ -11,10 +11,17 @@ from types import ModuleType
 import pytest
 from tests.planner.artefacts.conftest import DENSE, SERVE, SMALL, TRAIN, TRAINED, asked
 
-from datahall.catalog.tools import tool
+from datahall.catalog.entries.tool import tool
 
 TUNED = SMALL | {
     "draft": "ngram", "adapters": "20", "resident_adapters": "8", "max_context": "16000", "prefix_caching": "false"
+}  # fmt: skip
+
+
+VALUES = {
+    '"$((PORT + slot))"': "8000", '"$PORT"': "8000", "$ADAPTERS": "a=/a", '"$MODEL"': "m", '"$LR"': "3e-4",
+    '"$NODE_RANK"': "3", '"$MASTER_PORT"': "29500", '"$TOKENIZER"': "t",
+    '"$(seq -s, "$first" "$((first + CHIPS - 1))")"': "0,1,2,3",
 }  # fmt: skip
 
 
@@ -31,10 +38,7 @@ def installed(name: str, fact: str) -> ModuleType:
 def words_of(text: str) -> list[str]:
     """The words of the long command of a script, with values in place of its variables."""
     line = max(text.replace("\\\n", " ").splitlines(), key=len).removesuffix("&")
-    for name, value in (
-        ('"$((PORT + slot))"', "8000"), ('"$PORT"', "8000"), ("$ADAPTERS", "a=/a"), ('"$MODEL"', "m"), ('"$LR"', "3e-4"),
-        ('"$NODE_RANK"', "3"), ('"$MASTER_PORT"', "29500"), ('"$(seq -s, "$first" "$((first + CHIPS - 1))")"', "0,1,2,3"), ('"$TOKENIZER"', "t"),
-    ):  # fmt: skip
+    for name, value in VALUES.items():
         line = line.replace(name, value)
     return shlex.split(line)
 

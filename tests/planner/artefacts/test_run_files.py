@@ -1,4 +1,4 @@
-"""Files of a training run: read back by the reader of layouts they are the plan's layout, and they run as they stand."""
+"""Files of a training run: read back they are the plan's layout, and they run as they stand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.planner.artefacts.conftest import COMMENT, TRAIN, TRAINED, asked, called, command_of, flags
 
 from datahall.catalog import load
-from datahall.catalog.tools import tool
+from datahall.catalog.entries.tool import tool
 from datahall.errors import DatahallError
 from datahall.planner.artefacts.training.torchtitan import flavour_of
 from datahall.training.layout.file import read_layout

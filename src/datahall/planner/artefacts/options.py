@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from datahall.catalog.tools import Tool, ToolOption
+from datahall.catalog.entries.tool import Tool, ToolOption
 
 
 class Shell(str):
@@ -43,7 +43,7 @@ def checked(tool: Tool, name: str, value: Value) -> ToolOption:
 def words_of(tool: Tool, options: Options) -> list[str]:
     """Options as a shell has them, one to a line.
 
-    >>> from datahall.catalog.tools import tool
+    >>> from datahall.catalog.entries.tool import tool
     >>> words_of(tool("vllm"), {"--tensor-parallel-size": 4, "--enable-prefix-caching": False, "--dtype": None})
     ['--tensor-parallel-size 4', '--no-enable-prefix-caching']
     """

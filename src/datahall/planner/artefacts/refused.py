@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from datahall.catalog.tools import Tool
+from datahall.catalog.entries.tool import Tool
 from datahall.errors import UnsupportedError
 
 

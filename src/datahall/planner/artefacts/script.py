@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from datahall.catalog.tools import Tool
+from datahall.catalog.entries.tool import Tool
 
 WIDTH = 108
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from datahall.catalog.tools import Tool, tool
+from datahall.catalog.entries.tool import Tool, tool
 from datahall.errors import option
 from datahall.planner.artefacts.options import Shell, UnknownOption, Value, checked, words_of
 from datahall.planner.artefacts.refused import refuse
@@ -19,7 +19,7 @@ DEVICES = {
     "NVIDIA": "nvidia.com/gpu",
     "AMD": "amd.com/gpu",
 }  # as the device plugins of their makers call them
-ENGINES = {"vllm": vllm, "sglang": sglang}
+ROOMS = {"vllm": vllm, "sglang": sglang}
 PORT = 8000
 SECRET = "hf-token"
 IMAGE = Variable("IMAGE", about="image of the engine for these chips")
@@ -30,7 +30,7 @@ def kubernetes_manifest(service: Service) -> str:
     known, replica = tool("kubernetes"), service.replica
     refuse(
         known,
-        () if replica.engine.name in ENGINES else (f"the engine {replica.engine.title}",),
+        () if replica.engine.name in ROOMS else (f"the engine {replica.engine.title}",),
         option("engine", "vllm"),
     )
     wide = f"a replica of {replica.num_chips:,} chips on nodes of {service.num_node_chips:,}"
@@ -51,7 +51,7 @@ def kubernetes_manifest(service: Service) -> str:
     for one in objects:
         check_object(known, str(one["kind"]), one)
     said = [
-        *ENGINES[replica.engine.name].variables(service),
+        *ROOMS[replica.engine.name].variables(service),
         *([] if replica.chip.vendor == "NVIDIA" else [IMAGE]),
     ]
     notes = [*service.notes, *(to_fill(one) for one in said if not one.usual)]
@@ -65,7 +65,7 @@ def kubernetes_manifest(service: Service) -> str:
 
 def _deployment(service: Service, name: str, engine: Tool) -> dict[str, Value]:
     replica = service.replica
-    room = ENGINES[replica.engine.name]
+    room = ROOMS[replica.engine.name]
     said = {one.name: one.filled for one in room.variables(service)}
     options = {**room.engine_options(service, engine), "--host": "0.0.0.0", "--port": PORT}
     model = said["MODEL"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.catalog.tools import Tool, tool
+from datahall.catalog.entries.tool import Tool, tool
 from datahall.planner.artefacts.options import Shell, UnknownOption, Value, checked, words_of
 from datahall.planner.artefacts.refused import refuse
 from datahall.planner.artefacts.script import Variable, head, to_fill

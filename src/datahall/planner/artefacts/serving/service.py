@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
-from datahall.catalog.tools import Tool
+from datahall.catalog.entries.tool import Tool
 from datahall.counted import counted
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.parts import usual_server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.catalog.tools import Tool, tool
+from datahall.catalog.entries.tool import Tool, tool
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.planner.artefacts.options import Shell, Value, words_of
 from datahall.planner.artefacts.refused import refuse
@@ -21,7 +21,7 @@ from datahall.planner.artefacts.serving.service import (
 from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
-ENGINES = ("sglang",)
+ITS_ENGINES = ("sglang",)
 FIXED: dict[str, object] = {"batching": "continuous", "whole_output_blocks": False, "preemption": "recompute"}
 ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 GROUPS = Variable("GROUPS_PORT", "20000", "over which the chips of the first replica on this node meet")
@@ -40,7 +40,7 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
     """
     replica = service.replica
     engine = replica.engine
-    check_engine(replica, known, ENGINES)
+    check_engine(replica, known, ITS_ENGINES)
     check_scheduler(engine, known, FIXED)
     refuse(known, (f"{replica.kv_blocks:,} blocks of cache",) if replica.kv_blocks else ())
     refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.catalog.tools import Tool, tool
+from datahall.catalog.entries.tool import Tool, tool
 from datahall.errors import option
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.planner.artefacts.options import Options, Shell, Value, words_of
@@ -23,7 +23,7 @@ from datahall.planner.artefacts.serving.service import (
 from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
-ENGINES = ("vllm",)
+ITS_ENGINES = ("vllm",)
 # what its scheduler always does, whatever it is told
 FIXED: dict[str, object] = {
     "batching": "continuous", "mixed_steps": True, "whole_output_blocks": False, "preemption": "recompute",
@@ -41,7 +41,7 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
     """What vLLM is told of one replica, wherever it runs."""
     replica = service.replica
     engine, ranks = replica.engine, replica.tp * replica.dp
-    check_engine(replica, known, ENGINES)
+    check_engine(replica, known, ITS_ENGINES)
     check_scheduler(engine, known, FIXED)
     refuse(
         known,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from datahall.catalog.tools import tool
+from datahall.catalog.entries.tool import tool
 from datahall.errors import option
 from datahall.planner.artefacts.options import Options, tables_of
 from datahall.planner.artefacts.refused import refuse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from datahall.catalog.tools import Tool, tool
+from datahall.catalog.entries.tool import Tool, tool
 from datahall.errors import option
 from datahall.planner.artefacts.options import Shell, Value, words_of
 from datahall.planner.artefacts.refused import refuse

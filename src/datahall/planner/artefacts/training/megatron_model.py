@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from datahall.catalog.entries.model import Mla, Model, Moe
-from datahall.catalog.tools import Tool
+from datahall.catalog.entries.tool import Tool
 from datahall.planner.artefacts.options import Value
 from datahall.planner.artefacts.refused import refuse
 

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from datahall.catalog.entries.model import Model
-from datahall.catalog.tools import Tool
+from datahall.catalog.entries.tool import Tool
 from datahall.counted import counted
 from datahall.planner.artefacts.refused import refuse
 from datahall.planner.artefacts.script import Origin

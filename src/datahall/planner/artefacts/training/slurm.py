@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from datahall.catalog.tools import tool
+from datahall.catalog.entries.tool import tool
 from datahall.planner.artefacts.options import Shell, Value, words_of
 from datahall.planner.artefacts.script import head, script
 from datahall.planner.artefacts.training.megatron import PORT, environment, pretrain, variables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.catalog.entries.model import Model
-from datahall.catalog.tools import Flavour, Tool, tool
+from datahall.catalog.entries.tool import Flavour, Tool, tool
 from datahall.planner.artefacts.options import Options, Value, tables_of, words_of
 from datahall.planner.artefacts.refused import refuse
 from datahall.planner.artefacts.script import head
