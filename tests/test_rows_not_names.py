@@ -104,7 +104,9 @@ MEANT = {
         "what textbooks publish of each",
     ),
     "inference/step/exchange.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
-    "planner/artefacts/serving/vllm.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
+    "planner/artefacts/serving/vllm.py": {
+        "all-to-all": "a way to bring tokens to experts, not the collective"
+    },
     "planner/artefacts/training/megatron.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "training/layout/legality.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "validation/collectives/run.py": {"all-reduce": "kernels of NCCL's that were measured of it alone"},

@@ -90,6 +90,13 @@ def test_a_plan_offers_its_file(datahall: Run) -> None:
     assert "plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh" in datahall(*TRAIN).out
 
 
+def test_a_file_that_a_tool_cannot_be_told_is_not_offered(datahall: Run) -> None:
+    """Megatron-LM's arguments have no word for the windows and sinks of gpt-oss."""
+    outcome = datahall("plan", "train", "gpt-oss-20b", "--tokens", "1T", "--chips", "64")
+    assert outcome.code == 0
+    assert ".sh" not in outcome.out
+
+
 def test_help_names_the_files(datahall: Run) -> None:
     text = " ".join(datahall("plan", "train", "--help").out.split())
     assert "megatron.sh, torchtitan.toml, deepspeed.json, slurm.sh" in text

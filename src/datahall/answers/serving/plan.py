@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from datahall.answer import Answer, Cell
-from datahall.answers.artefact import deploy, service_file
+from datahall.answers.artefact import deploy_service, service_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow, our_error
 from datahall.answers.power.idle import idle_site
@@ -57,7 +57,7 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
-    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan))
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
 
 
 def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
@@ -283,7 +283,7 @@ def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    files = deploy(scenario, f"{replica.engine.name}.sh") if best.keeps else ()
+    files = deploy_service(scenario, best) if best.keeps else ()
     return (*commands, *files, our_error(scenario, "inference"))
 
 

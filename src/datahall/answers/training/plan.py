@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from datahall.answer import Answer, Cell, StackChart
-from datahall.answers.artefact import deploy, run_file
+from datahall.answers.artefact import deploy_run, run_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
@@ -366,7 +366,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     if not plan.ends:
         return tuple(commands)
     commands += [
-        *deploy(scenario, "megatron.sh"),
+        *deploy_run(scenario, plan),
         follow(scenario, "simulate run", laid_out, tables=failed),
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]

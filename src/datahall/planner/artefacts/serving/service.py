@@ -79,6 +79,7 @@ class Service(NamedTuple):
         return (
             f"{counted(best.num_replicas, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
             f"{replica.chip.name}, each of {of}: {nodes}",
+            f"its times are those of {replica.engine.title}",
             *_short(self),
             *(
                 f"{name} is how the host behaves and no option: the plan has {getattr(replica.engine, name):g}"

@@ -86,9 +86,11 @@ class Run(NamedTuple):
         nearer = ", ".join(
             f"{one.tier.name} every {fmt(one.interval_s, 's', 3)}" for one in plan.cadences[:-1]
         )
+        copies = f"copies to storage alone are written here; the plan also has {nearer}" if nearer else ""
         return (
             self.what,
-            *((f"copies to storage alone are written here; the plan also has {nearer}",) if nearer else ()),
+            f"its times are those of {self.plan.search.framework.title}",
+            *((copies,) if copies else ()),
         )
 
 
