@@ -104,6 +104,10 @@ MEANT = {
         "what textbooks publish of each",
     ),
     "inference/step/exchange.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
+    "planner/artefacts/serving/vllm.py": {
+        "all-to-all": "a way to bring tokens to experts, not the collective"
+    },
+    "planner/artefacts/training/megatron.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "training/layout/legality.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "validation/collectives/run.py": {"all-reduce": "kernels of NCCL's that were measured of it alone"},
     "validation/inference/names.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
@@ -199,9 +203,11 @@ def test_every_schedule_has_a_row() -> None:
     assert tuple(ORDERS) == words.SCHEDULES
 
 
-# inputs and their samples, launchers' files, the rows of memory that entries name, and who ran what was published
+# inputs and their samples, launchers' files, read and written, the rows of memory that entries name, and who ran what
+# was published
 KNOW_FRAMEWORKS = (
-    "scenario/", "training/layout/file.py", "training/memory/bookkeeping.py", "validation/training/sources.py",
+    "scenario/", "training/layout/file.py", "planner/artefacts/", "training/memory/bookkeeping.py",
+    "validation/training/sources.py",
 )  # fmt: skip
 
 
@@ -244,10 +250,11 @@ def test_a_look_by_name_is_known_when_seen(text: str, asks: bool) -> None:
     assert bool(asks_for_its_name(ast.parse(text), "framework")) is asks
 
 
-# inputs and their samples, whose kernels stand in for others', what each stack fuses, the ledger, a format of traces
+# inputs and their samples, whose kernels stand in for others', what each stack fuses, the ledger, a format of traces,
+# and what each engine is started with
 KNOW_ENGINES = (
     "scenario/", "silicon/calibration.py", "inference/step/kernels.py", "validation/",
-    "workload/traffic/trace_format.py",
+    "workload/traffic/trace_format.py", "planner/artefacts/",
 )  # fmt: skip
 
 
@@ -263,11 +270,11 @@ def test_what_is_fused_is_said_of_stacks_that_engines_run() -> None:
     assert FUSED.keys() <= {one.stack for one in engines().values()}
 
 
-# Who may know a scaled format by name: the tables of formats, of precisions and of kernels, what reads the files of
-# others, and one engine's habit with the checkpoints of one maker.
+# Who may know a scaled format by name: the tables of formats, of precisions and of kernels, what reads and writes the
+# files of others, and one engine's habit with the checkpoints of one maker.
 KNOW_FORMATS = (
     "catalog/number_formats.py", "workload/precision.py", "silicon/kernel_formats.py", "catalog/huggingface/",
-    "training/layout/file.py", "validation/", "inference/step/kernels.py",
+    "training/layout/file.py", "planner/artefacts/", "validation/", "inference/step/kernels.py",
 )  # fmt: skip
 
 

@@ -26,8 +26,6 @@ DOCS = Path(__file__).parents[2] / "docs"
     + [
         pytest.param(line, what, marks=waits_for(what))
         for line, what in (
-            ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "deployable output: vLLM arguments"),
-            ("plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh", "deployable output: Megatron flags"),
             ("simulate train llama-3.1-8b --chips 8 --lora 16", "LoRA and QLoRA"),
         )
     ],
@@ -41,6 +39,26 @@ def test_a_question_of_a_first_look_can_be_asked(
         "\n".join(["arrived_at,num_prefill_tokens,num_decode_tokens", *rows])
     )
     assert datahall(*shlex.split(line)).code in (0, 1), what
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("plan serve llama-3.1-8b --rate 5 -o vllm.sh", "--tensor-parallel-size 1"),
+        (
+            "plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
+            "--data-parallel-sharding-strategy optim",
+        ),
+    ],
+)
+def test_a_plan_can_be_deployed(
+    line: str, said: str, datahall: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launch commands with the launcher's own words."""
+    monkeypatch.chdir(tmp_path)
+    assert datahall(*shlex.split(line)).code == 0
+    (written,) = tmp_path.glob("*.sh")
+    assert said in written.read_text()
 
 
 def test_think_time_makes_fewer_chips(shelf: Catalog) -> None:

@@ -8,7 +8,7 @@ TOML, JSON ───────┘
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import msgspec
 
 from datahall.answer import Answer, Cell
 from datahall.answers.origin import attributed, said_by
-from datahall.answers.reply import Reply, Scored, Traced, answer_of
+from datahall.answers.reply import Deployable, Reply, Scored, Traced, answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog, document, load
@@ -130,7 +130,18 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     )
     if isinstance(reply, Traced):
         return Traced(whole, reply.trace)
+    if isinstance(reply, Deployable):
+        return Deployable(whole, partial(_made, reply.artefact, spell))
     return Scored(whole, reply.json) if isinstance(reply, Scored) else whole
+
+
+def _made(artefact: Callable[[str], str], spell: Speller, name: str) -> str:
+    """A file that is asked for after the answer; what it cannot say is spelled as the question was."""
+    try:
+        return artefact(name)
+    except DatahallError as error:
+        error.at_border(spell)
+        raise
 
 
 def _spelled(answer: Answer, spell: Speller) -> Answer:

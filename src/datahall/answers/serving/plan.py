@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.answer import Answer, Cell
+from datahall.answers.artefact import deploy_service, service_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
+from datahall.answers.reply import Deployable
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
 from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
@@ -61,9 +65,13 @@ SOME_REPLICAS = 100  # that stand for more than can be simulated
 NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 
-def plan_serve(scenario: Scenario) -> Answer:
+def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
+
+
+def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
     best, traffic, upkeep = plan.chosen, plan.demand.traffic, plan.part(Upkeep)
     added = upkeep.more_replicas
     figure = chips_figure(best)
@@ -328,7 +336,8 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    return (*commands, our_error(scenario, "inference"))
+    files = deploy_service(scenario, best) if best.keeps else ()
+    return (*commands, *files, our_error(scenario, "inference"))
 
 
 def _fleet(best: Proposal) -> dict[str, Plain | None]:

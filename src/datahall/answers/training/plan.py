@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.answer import Answer, Cell, StackChart
+from datahall.answers.artefact import deploy_run, run_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
+from datahall.answers.reply import Deployable
 from datahall.answers.run.words import slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
@@ -48,15 +52,17 @@ from datahall.units import fmt
 PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
 
-def plan_train(scenario: Scenario) -> Answer:
+def plan_train(scenario: Scenario) -> Deployable:
     """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
     each = on_each(scenario)
     if len(each) == 1:
-        return _answer(scenario, plan_training(scenario))
+        plan = plan_training(scenario)
+        return Deployable(_answer(scenario, plan), partial(run_file, scenario, plan))
     found = plan_on_fabrics(each)
     best = found[0]
     assert best.plan is not None
-    return beside_others(_answer(best.scenario, best.plan), found)
+    answer = beside_others(_answer(best.scenario, best.plan), found)
+    return Deployable(answer, partial(run_file, best.scenario, best.plan))
 
 
 def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
@@ -396,6 +402,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     if not plan.ends:
         return tuple(commands)
     commands += [
+        *deploy_run(scenario, plan),
         follow(scenario, "simulate run", laid_out, tables=failed),
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.planner.artefacts.table import OF_SERVICE
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
@@ -53,6 +54,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model",),
+        artefacts=tuple(OF_SERVICE),
         means=(
             ("tp", "Chips that share each layer of a replica (default: several are weighed)."),
             ("peak_to_mean", "The load over the mean of a month, by which tokens are counted."),
@@ -76,6 +78,7 @@ VERBS = (
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
             "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
             "llama-3.1-8b --trace requests.csv --busiest 10min",
+            "llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh",
         ),
         details=f"Replicas and chips of each kind, the knee, what binds. {MODEL_DETAILS}",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
+from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
 
@@ -28,6 +29,7 @@ VERBS = (
         ),
         arguments=("model",),
         required=("model", "tokens"),
+        artefacts=tuple(OF_RUN),
         means=(
             (
                 "chips",
@@ -67,6 +69,7 @@ VERBS = (
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
             "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
+            "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
         ),
         details=MODEL_DETAILS,
     ),
