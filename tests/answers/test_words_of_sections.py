@@ -131,7 +131,9 @@ TRAINING: dict[str, Callable[[Facts], list[str]]] = {
     "data": lambda it: [it.three("read_bytes_per_s", "bytes_per_s")],
     "power to be provisioned": Facts.machines,
     "power drawn": lambda it: [
-        fmt(it.of("site_w") / it.of("num_chips"), "w", 3),
+        fmt(
+            it.of("site_w") / (it.of("num_chips") + float(it.answer.results.get("num_idle_chips", 0))), "w", 3
+        ),
     ],
     "peak": lambda _: [],
     "swing": lambda it: [it.three("step_s", "s")],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 
 import msgspec
 
@@ -22,7 +22,7 @@ from datahall.reliability.checkpoint.plan import (
 from datahall.reliability.checkpoint.tier import CheckpointTier
 from datahall.reliability.checkpoint.tiers import tiers_of
 from datahall.reliability.corruption import BISECT_S, Detection, detection
-from datahall.reliability.elastic import shrunk
+from datahall.reliability.elastic import num_away, shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
@@ -218,12 +218,16 @@ def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
 
 
 def elastic_speeds(rule: BatchRule | None, job: RunningJob) -> tuple[float, ...]:
-    """Of the work, by the number of replicas that are out; without tolerance a failure stops all."""
+    """Of the work, by the number of groups that are out; without tolerance, or a second copy, a failure stops all."""
     if rule is None:
         return (1.0,)
-    replicas = job.layout.dp
-    micro = job.setup.num_micro
-    return tuple(shrunk(replicas, lost, micro, rule).throughput_ratio for lost in range(replicas))
+    groups, micro = num_groups(job), job.setup.num_micro
+    return tuple(shrunk(groups, lost, micro, rule).throughput_ratio for lost in range(groups))
+
+
+def num_groups(job: RunningJob) -> int:
+    """Groups of replicas that go out together, each with a copy of all that the others have."""
+    return ceil(job.layout.dp / num_away(job.layout, job.num_node_chips))
 
 
 def slower(who: Stragglers, job: RunningJob) -> float:

@@ -9,6 +9,7 @@ from datahall.answers.follow import follow
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
+    interval_in_words,
     tier_notes,
     tiers_in_words,
 )
@@ -65,8 +66,7 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
     if not need.enough:
         return (
             f"{what}, and the storage is too slow for it: at {fmt(need.has_bytes_per_s, 'bytes_per_s', 3)} one takes "
-            f"{fmt(need.drain_s, 's', 3)}, and one every {fmt(need.best_s, 's', 3)} would be best; "
-            f"{kept} of the time is kept."
+            f"{fmt(need.drain_s, 's', 3)}, and {interval_in_words(need)}; {kept} of the time is kept."
         )
     if run.plan.ettr < NOTHING:
         return f"{what}; the run comes to nothing with any: {kept} of the time is kept."
@@ -82,7 +82,7 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
 def _binding(run: Run, need: StorageNeed) -> str:
     if not need.enough:
         return (
-            f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in the best interval, "
+            f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in that time, "
             f"{fmt(need.short_ratio, 'ratio', 2)} what there is."
         )
     restart = fmt(run.restart_s, "s", 3)

@@ -47,9 +47,14 @@ def slow_storage_notes(need: StorageNeed) -> tuple[str, ...]:
     if need.enough:
         return ()
     return (
-        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and one every "
-        f"{fmt(need.best_s, 's', 3)} would be best; {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
+        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and {interval_in_words(need)}; "
+        f"{fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
     )
+
+
+def interval_in_words(need: StorageNeed) -> str:
+    """The interval that storage is to keep up with."""
+    return f"one every {fmt(need.interval_s, 's', 3)} {'would be best' if need.is_best else 'is asked for'}"
 
 
 def idle_chip_notes(run: Run) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from datahall.answer import Answer, Cell, StackChart
@@ -387,6 +388,19 @@ def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     return (follow(scenario, changes={fix.name: fix.text}),)
 
 
+def _power(scenario: Scenario, plan: TrainingPlan, laid_out: Mapping[str, Plain | None]) -> tuple[str, ...]:
+    """The site of the plan: of its layout, or where chips stay idle of the same search over all of them.
+
+    What is searched over a machine with failures, or with state off the chips, is asked of a plan alone.
+    """
+    if not plan.num_idle:
+        return (follow(scenario, "show power", laid_out, tables=_failures_there(scenario, plan)),)
+    if plan.num_out or scenario.given("offload") or scenario.given("layout"):
+        return ()
+    changes: dict[str, Plain | None] = {"chips": plan.num_asked, "global_batch": plan.job.global_batch}
+    return (follow(scenario, "show power", changes),)
+
+
 def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
@@ -407,8 +421,7 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]
     if plan.section(RunPower) is not None:
-        said = {**laid_out, "global_batch": plan.job.global_batch}
-        commands.append(follow(scenario, "show power", said, tables=failed))
+        commands += _power(scenario, plan, {**laid_out, "global_batch": plan.job.global_batch})
     if plan.twice_the_chips is not None:
         twice = {"chips": plan.twice_the_chips.num_chips, "budget": None, **of_file}
         commands.append(follow(scenario, "plan train", twice))

@@ -61,13 +61,13 @@ def energy_of(scenario: Scenario, execution: Execution) -> float:
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with what it reads, and what its site draws where that is known.
 
-    The site is of the chips of the run; those that stay idle draw more beside it, those that have failed nothing.
+    The site is of the chips of the run and of those that stay idle beside it; those that have failed draw nothing.
     """
     plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.execution.tokens_per_s))
-    site, whole = (assessed(scenario, plan.execution, num) for num in (plan.num_chips, plan.num_working))
+    working, site = (assessed(scenario, plan.execution, num) for num in (plan.num_chips, plan.num_working))
     power = power_or_why(
         plan.cluster.chip,
         lambda: site.machines,
-        lambda _: RunPower(site=site, num_tokens=plan.num_tokens, with_idle=whole if plan.num_idle else None),
+        lambda _: RunPower(site=site, num_tokens=plan.num_tokens, at_work=working if plan.num_idle else None),
     )
     return plan.with_section(power)

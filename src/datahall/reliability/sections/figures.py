@@ -17,7 +17,7 @@ def goodput_figures(found: Goodput) -> tuple[Breakdown, ...]:
     run, need = found.run, found.storage
     ettr = closed_figure(run, found.expected).named("time that moves it forward")
     size = run.job.size.figure
-    best = derived("interval", need.best_s, "s", "the best against the failures that fall back to it")
+    best = derived("interval", need.interval_s, "s", "the best against the failures that fall back to it")
     spares = spares_figure(
         found.spares, found.rates.enough_fraction, "spare nodes", "nodes in repair, in the mean"
     )
