@@ -35,7 +35,8 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.training.layout.asked import layout_inputs, said_precision
+from datahall.training.layout.asked import layout_inputs, said_precision, usual_batch
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
@@ -334,6 +335,12 @@ def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | N
     }
 
 
+def _batch_said(plan: TrainingPlan, num_chips: int, layout: Layout | None = None) -> dict[str, Plain | None]:
+    """The global batch for a question that would take another: of a plan on other chips, or with others left idle."""
+    usual = usual_batch(num_chips, layout) == plan.job.global_batch
+    return {} if usual else {"global_batch": plan.job.global_batch}
+
+
 def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The same plan with what ends its run, where it never does."""
     if plan.mended is None:
@@ -347,7 +354,10 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
     of_file = _said_by_file(scenario, plan)
-    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered, **of_file}
+    batch = _batch_said(plan, plan.num_chips, plan.layout)
+    laid_out = {
+        "offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **batch, **tapered, **of_file,
+    }  # fmt: skip
     tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
     commands = [
         *_mended(scenario, plan),
@@ -361,12 +371,12 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]
     if plan.section(RunPower) is not None:
-        said = {**laid_out, "global_batch": plan.job.global_batch}
-        commands.append(follow(scenario, "show power", said, tables=failed))
+        commands.append(follow(scenario, "show power", laid_out, tables=failed))
     if plan.twice_the_chips is not None:
-        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips, **of_file}))
+        chips = plan.twice_the_chips.num_chips
+        changes = {"chips": chips, **_batch_said(plan, chips), **of_file}
+        commands.append(follow(scenario, "plan train", changes))
     elif plan.deadline_s is not None and not plan.hurried:
-        commands.append(
-            follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **tapered})
-        )
+        changes = {"chips": plan.num_chips, "deadline": None, **_batch_said(plan, plan.num_chips), **tapered}
+        commands.append(follow(scenario, "plan train", changes))
     return tuple(commands)

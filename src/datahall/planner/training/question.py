@@ -73,7 +73,8 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     has = laid_out(scenario) if scenario.one(TrainingLayout).file else None
-    job, framework, wiring = job_of(scenario, has), framework_of(scenario), wiring_of(scenario)
+    job, framework = job_of(scenario, has, num_chips=num_chips or 0), framework_of(scenario)
+    wiring = wiring_of(scenario)
     gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
     machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
     offload = scenario.one(TrainingLayout).offload
@@ -103,6 +104,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     of_any_size(machine)
     dated = Question(
         job=job,
+        states_batch=has is not None or asked.global_batch is not None,
         machine=machine,
         num_tokens=asked.num_tokens,
         framework=framework,
