@@ -4,9 +4,9 @@
 
 A plan of checkpoints keeps what `checkpoint/plan.py` says; a step takes 1/v as long for those who are slow and for
 looking for corruption; planned stops take P of every T_P, and each writes a copy; silent corruption, the share q_s of
-failures, is found D later and costs as much more; w of the time there are nodes enough (`pool.py`), which leave and
-come back whatever the job does, while failures come as often in that time as if there always were.  Where replicas go
-on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
+failures, is found D later and costs as much more; w of the time there are nodes enough (`nodes/pool.py`), which
+leave and come back whatever the job does, while failures come as often in that time as if there always were.  Where
+replicas go on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
 others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have spares enough.
 """
 
@@ -20,9 +20,9 @@ import msgspec
 from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
 from datahall.reliability.checkpoint.tier import Cadence
 from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
-from datahall.reliability.pool import ALWAYS, Enough, enough_nodes
+from datahall.reliability.nodes.pool import ALWAYS, Enough, enough_nodes
+from datahall.reliability.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.run import Run, stopping
-from datahall.reliability.simulation.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 
 TINY = 1e-9  # of an interval
 CLOSE = 0.01  # of the length of a run

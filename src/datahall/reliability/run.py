@@ -25,9 +25,9 @@ from datahall.reliability.corruption import BISECT_S, Detection, detection
 from datahall.reliability.elastic import shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
+from datahall.reliability.nodes.spares import free_fraction
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
-from datahall.reliability.simulation.recovery import Recovery, interrupted, said_recovery
-from datahall.reliability.spares import free_fraction
+from datahall.reliability.recovery import Recovery, interrupted, said_recovery
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
 from datahall.scenario.sections.operations.failures import FailureRates

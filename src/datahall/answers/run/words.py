@@ -5,8 +5,8 @@ from __future__ import annotations
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed
 from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
+from datahall.reliability.recovery import ANY_SPARES
 from datahall.reliability.run import Run
-from datahall.reliability.simulation.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt
 

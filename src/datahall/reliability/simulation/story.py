@@ -10,11 +10,11 @@ import numpy as np
 
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.closed_form import Expected, expected, has_few_restarts, is_short
+from datahall.reliability.nodes.spares import Spares, spares_for
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
 from datahall.reliability.simulation.simulate import played_again, simulate_runs
 from datahall.reliability.simulation.state import Floats
-from datahall.reliability.spares import Spares, spares_for
 from datahall.units import DAY_S, fmt
 
 HOPELESS = 20.0  # times the work that it would take without a failure: then a run is given up

@@ -19,9 +19,9 @@ from __future__ import annotations
 from math import ceil, erfc, expm1, fsum, inf, log, sqrt
 from typing import NamedTuple
 
+from datahall.reliability.nodes.spares import past_of, under_way_s
 from datahall.reliability.process import Cause, FailureProcess
-from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
-from datahall.reliability.spares import past_of, under_way_s
+from datahall.reliability.recovery import ANY_SPARES, Recovery
 from datahall.units import DAY_S
 
 MOMENTS = 32  # of a run

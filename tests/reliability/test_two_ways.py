@@ -1,0 +1,31 @@
+"""Closed form and simulation of a run are two ways to one figure: they share what is asked of both, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import datahall.reliability
+
+ROOM = Path(datahall.reliability.__file__).parent
+INPUTS = ("run.py", "recovery.py", "process.py", "asked.py", "job.py")
+CLOSED = ("closed_form.py", "ettr.py", "nodes/pool.py", "nodes/spares.py", "checkpoint/plan.py")
+
+
+def loaded(name: str) -> set[str]:
+    """What a module imports, for its types too."""
+    tree = ast.parse((ROOM / name).read_text(encoding="utf-8"))
+    return {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize("name", [*INPUTS, *CLOSED])
+def test_nothing_of_the_simulation_is_in_what_both_are_asked_nor_in_the_closed_form(name: str) -> None:
+    assert not [one for one in loaded(name) if one.startswith("datahall.reliability.simulation")]
+
+
+def test_events_know_no_closed_form() -> None:
+    events = {f"simulation/{name}.py" for name in ("loop", "returns", "copies", "state", "nodes", "simulate")}
+    for name in sorted(events):
+        assert not loaded(name) & {"datahall.reliability.closed_form", "datahall.reliability.ettr"}, name
