@@ -1,4 +1,4 @@
-"""Closed form and simulation of a run are two ways to one figure: they share what is asked of both, and nothing else."""
+"""Closed form and simulation of a run are two ways to one figure: they share what is asked of both, no more."""
 
 from __future__ import annotations
 

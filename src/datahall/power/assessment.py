@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import isfinite
 
 import msgspec
 
@@ -92,8 +91,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def levels_w(self) -> dict[str, float]:
         """What a chip draws in each phase of the step, in a checkpoint, and when its job has stopped [W]."""
-        chip, host = self.execution.cluster.chip, self.execution.cluster.host.link_bytes_per_s
-        copying = checkpoint_activity(host if isfinite(host) else 0.0, chip)
+        chip, host = self.execution.cluster.chip, self.execution.cluster.host
+        copying = checkpoint_activity(host.copied_bytes_per_s, chip)
         left = {CHECKPOINT: copying, STOPPED: IDLE}
         return self.power.levels_w | {name: chip_power_w(chip, one) for name, one in left.items()}
 

@@ -6,8 +6,9 @@ A plan of checkpoints keeps what `checkpoint/plan.py` says; a step takes 1/v as 
 looking for corruption; planned stops take P of every T_P, and each writes a copy; silent corruption, the share q_s of
 failures, is found D later and costs as much more; w of the time there are nodes enough (`nodes/pool.py`), which
 leave and come back whatever the job does, while failures come as often in that time as if there always were.  Where
-replicas go on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
-others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have spares enough.
+replicas go on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a
+stall; only the others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have
+spares enough.
 """
 
 from __future__ import annotations

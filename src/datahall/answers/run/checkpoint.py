@@ -50,7 +50,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
         tables=(_tier_table(run), _plan_table(run)),
         figure=plan_figure(run),
         charts=(_chart(run),),
-        notes=(*_notes(scenario, run), *host_link_notes(run)),
+        notes=(*_notes(scenario, run), *host_link_notes(run.job.cluster)),
         next_commands=_next(scenario, run, need),
     )
 

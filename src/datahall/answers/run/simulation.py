@@ -76,7 +76,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         notes=(
             *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
             *slow_storage_notes(storage_need(run, scenario)),
-            *host_link_notes(run),
+            *host_link_notes(run.job.cluster),
             *idle_in_run(scenario, story.run),
         ),
         next_commands=_next(scenario, story, fix),

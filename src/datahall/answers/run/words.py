@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from datahall.cluster.cluster import Cluster
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed
-from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
 from datahall.reliability.recovery import ANY_SPARES
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.story import Story
@@ -13,11 +13,11 @@ from datahall.units import fmt
 SAME = 0.01  # of the time that closed form and simulation may differ by without a word
 
 
-def host_link_notes(run: Run) -> tuple[str, ...]:
+def host_link_notes(cluster: Cluster) -> tuple[str, ...]:
     """What is taken for the link of a chip to its host, where nobody says it."""
-    if says_host_link(run.job):
+    if cluster.host.says_link:
         return ()
-    link, chip = fmt(host_bytes_per_s(run.job), "bytes_per_s"), run.job.cluster.chip.title
+    link, chip = fmt(cluster.host.copied_bytes_per_s, "bytes_per_s"), cluster.chip.title
     return (f"nobody says how fast {chip} writes to the memory of its host: {link} are taken",)
 
 

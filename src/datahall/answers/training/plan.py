@@ -7,7 +7,7 @@ from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
-from datahall.answers.run.words import slow_storage_notes, tier_notes
+from datahall.answers.run.words import host_link_notes, slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.idle import idle_offload, network_of_plan
@@ -77,6 +77,7 @@ def plan_train(scenario: Scenario) -> Answer:
             *_notes(plan),
             *slice_notes(plan.cluster),
             *tier_notes(plan.part(Goodput).run),
+            *host_link_notes(plan.cluster),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
             *idle_site(scenario, plan, swings=True),
