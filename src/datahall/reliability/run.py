@@ -64,6 +64,22 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return stopping(shares_of(self.causes), self.recovery)[0]
 
     @property
+    def failures_mttf_s(self) -> float:
+        """Between failures of its nodes alone, in the mean of the run [s]: of those that a preset counts."""
+        own = [one for one in self.causes if one.ages]
+        return mttf_s(msgspec.structs.replace(self.process, causes=tuple(own), job_rate_per_day=0.0))
+
+    @property
+    def failure_rate_per_node_day(self) -> float:
+        """The same as a rate of one node, as somebody could say it."""
+        return sum(one.rate_per_node_day for one in self.causes if one.ages)
+
+    @property
+    def beside_failures(self) -> tuple[Cause, ...]:
+        """What else interrupts it: what nodes share, the job itself, the provider."""
+        return tuple(one for one in self.causes if not one.ages)
+
+    @property
     def restart_s(self) -> float:
         """From a failure to the first new step, with the last tier."""
         return self.recovery.fixed_s + self.plan.last.tier.load_s

@@ -1,4 +1,4 @@
-"""A chip of which nobody says how fast it writes to its host copies at one assumed rate, and all that copies says so."""
+"""A chip of which nobody says how fast it writes to its host copies at one assumed rate, wherever it copies."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from datahall.answers.run.simulation_tables import (
 from datahall.answers.run.tolerance import tolerance_tables
 from datahall.answers.run.words import (
     host_link_notes,
+    how_often,
     idle_chip_notes,
     slow_storage_notes,
     tier_notes,
@@ -35,7 +36,7 @@ from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
 from datahall.reliability.simulation.story import HOPELESS, Story, story_of
-from datahall.scenario.kinds import Plain
+from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering, RunLength
@@ -202,7 +203,7 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     run = story.run
     low, high = run.job.band
     lines = [
-        f"{rates}: one every {fmt(run.mttf_s, 's', 3)}",
+        how_often(run, rates),
         f"checkpoints: {tiers_in_words(run.plan)}",
         f"a step takes {fmt(run.step_s, 's', 3)} ({run.job.layout.words}), {fmt(low, 'fraction', 2)} to "
         f"{fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales the tokens, not the effective "
@@ -230,6 +231,16 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _of_checkpoints(run: Run) -> dict[str, Plain | None]:
+    """The same failures for a question that has no time to age in, and spares only where they run already."""
+    changes: dict[str, Plain | None] = {"tier": None, "interval": None}
+    if not run.recovery.hot_spares:
+        changes["spares"] = None
+    if run.process.age_s is not None:
+        changes["failure_rate"] = exact(run.failure_rate_per_node_day, "per_node_day")
+    return changes
+
+
 def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...]:
     better, commands = story.run.better, []
     if fix is not None and fix.changes:
@@ -237,5 +248,5 @@ def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...
     if better is not None:
         changes: dict[str, Plain | None] = {"tier": list(better.names), "interval": None, "blocking": None}
         commands.append(follow(scenario, changes=changes))
-    commands.append(follow(scenario, "show checkpoint", {"tier": None, "interval": None}))
+    commands.append(follow(scenario, "show checkpoint", _of_checkpoints(story.run)))
     return (*commands, follow(scenario, tail="-o run.html"), our_error(scenario, "reliability"))

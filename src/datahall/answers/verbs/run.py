@@ -23,7 +23,11 @@ VERBS = (
             Takes("layout"),
             Takes("failures", without=("spares_enough", "node_age")),
             Takes("checkpoint"),
-            Takes("recovery", only=("restart…", "hot_spares")),
+            Takes(
+                "recovery",
+                only=("restart…", "spares", "hot_spares", "elastic", "preempted_every"),
+                needs=(("spares", ("hot_spares",)),),
+            ),
         ),
         arguments=("model",),
         required=("model",),
