@@ -29,7 +29,6 @@ VERBS = (
         check="economics.early:check_cost",
         prepare="economics.cost:prepare",
         takes=(
-            Takes("", only=("seed",)),
             Takes("purchase", only=("priced", "own", "predict", "chip_hours", "prices…")),
             *OWNED,
             Takes("training", only=("tokens", "seq", "global_batch", "precision")),
