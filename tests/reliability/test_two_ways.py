@@ -29,3 +29,14 @@ def test_events_know_no_closed_form() -> None:
     events = {f"simulation/{name}.py" for name in ("loop", "returns", "copies", "state", "nodes", "simulate")}
     for name in sorted(events):
         assert not loaded(name) & {"datahall.reliability.closed_form", "datahall.reliability.ettr"}, name
+
+
+def test_no_two_constants_of_the_room_have_one_name() -> None:
+    """`HOPELESS` was 500 in one module and 20 in another, and importers of both stood side by side."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted(ROOM.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            for name in (one.id for one in targets if isinstance(one, ast.Name) and one.id.isupper()):
+                homes.setdefault(name, []).append(path.name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

@@ -20,7 +20,7 @@ import msgspec
 
 from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
 from datahall.reliability.checkpoint.tier import Cadence
-from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
+from datahall.reliability.ettr import MOST_RESTARTS_MTTF, replica_ettr, wall_rate_ettr
 from datahall.reliability.nodes.pool import ALWAYS, Enough, enough_nodes
 from datahall.reliability.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.run import Run, stopping
@@ -77,7 +77,7 @@ def _enough(run: Run, until_s: float, goal_s: float, plan: CheckpointPlan, other
     process, recovery = interrupted(run.process, run.recovery), run.recovery
     if until_s < inf or goal_s == inf or recovery.num_spares == ANY_SPARES:
         return enough_nodes(process, recovery, until_s)
-    low_s, high_s, enough = goal_s, HOPELESS * goal_s, ALWAYS
+    low_s, high_s, enough = goal_s, MOST_RESTARTS_MTTF * goal_s, ALWAYS
     while high_s > low_s * (1.0 + CLOSE):
         span_s = sqrt(low_s * high_s)
         enough = enough_nodes(process, recovery, span_s)
@@ -142,7 +142,7 @@ def stopped_s(cadence: Cadence, mttf_s: float, stop_s: float) -> float:
     """
     tier, t = cadence.tier, cadence.interval_s
     cycle, drain = (t + tier.blocking_s) / mttf_s, tier.drain_s / mttf_s
-    if cycle + drain > HOPELESS:
+    if cycle + drain > MOST_RESTARTS_MTTF:
         kept_s = t / cycle
     else:
         q, gone = exp(-cycle), -expm1(-cycle)
@@ -161,7 +161,7 @@ def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
     recovery, every_s = run.recovery, run.mttf_s
     if every_s == inf or plan.mttf_s == inf:
         return 1.0
-    if plan.restart_s / every_s > HOPELESS:
+    if plan.restart_s / every_s > MOST_RESTARTS_MTTF:
         return 0.0
     detect_s = recovery.detect_s
     noticed_s = -recovery.back_s * expm1(-detect_s / recovery.back_s) if recovery.back_s else 0.0

@@ -17,6 +17,7 @@ from datahall.breakdown import (
     simulated,
     total,
 )
+from datahall.reliability.process import SHOCK
 from datahall.reliability.recovery import Recovery, interrupted
 from datahall.units import DAY_S
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from datahall.reliability.run import Run
     from datahall.reliability.simulation.outcome import Runs, Spread
 
-SHOCK = "shock"  # the component of what nodes share
 COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/nodes/spares.py)"
 BINOMIAL = "the fewest that suffice, where each replica restarts by itself, those that are added too"
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"

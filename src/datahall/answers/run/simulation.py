@@ -35,7 +35,7 @@ from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
-from datahall.reliability.simulation.story import HOPELESS, Story, story_of
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER, Story, story_of
 from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -222,7 +222,7 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
-            f"{HOPELESS:g} times the time of their work had gone by, and count with what they had until then"
+            f"{GIVEN_UP_AFTER:g} times the time of their work had gone by, and count with what they had until then"
         )
     if (better := run.better) is not None:
         lines.append(

@@ -14,7 +14,7 @@ from datahall.planner.training.dated import Question
 from datahall.planner.training.operations import done_by, with_goodput
 from datahall.planner.training.plan import Mended, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
-from datahall.reliability.simulation.story import HOPELESS, nothing_comes
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER, nothing_comes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
@@ -33,7 +33,7 @@ def mended(plan: TrainingPlan, limit_s: float, scenario: Scenario) -> Mended | N
 
     def done(changed: Scenario) -> bool:
         there = with_goodput(plan, changed)
-        if there.surely_late(min(limit_s, HOPELESS * there.duration_s)):
+        if there.surely_late(min(limit_s, GIVEN_UP_AFTER * there.duration_s)):
             return False
         done_s = done_by(there, changed)
         return done_s < inf and done_s <= limit_s

@@ -20,7 +20,7 @@ from datahall.planner.training.late import mended
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
-from datahall.reliability.simulation.story import HOPELESS
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
@@ -32,7 +32,7 @@ from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.step_memory import step_memory
 from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
 
-LITTLE = 2.0 / HOPELESS  # of the time: with more of it nine of ten runs end before they are given up
+LITTLE = 2.0 / GIVEN_UP_AFTER  # of the time: with more of it nine of ten runs end before they are given up
 
 
 def plan_training(scenario: Scenario) -> TrainingPlan:
@@ -48,7 +48,7 @@ def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     plan = with_goodput(plan, scenario)
     if plan.part(Goodput).ettr >= LITTLE:
         return plan
-    hopeless = plan.surely_late(HOPELESS * plan.duration_s)
+    hopeless = plan.surely_late(GIVEN_UP_AFTER * plan.duration_s)
     plan = msgspec.structs.replace(plan, done_s=inf if hopeless else done_by(plan, scenario))
     return plan if plan.ends else msgspec.structs.replace(plan, mended=mended(plan, inf, scenario))
 
