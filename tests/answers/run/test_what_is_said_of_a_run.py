@@ -106,3 +106,12 @@ def test_spares_without_a_hot_one_say_nothing_of_checkpoints() -> None:
         dh.show_checkpoint("llama-3.1-8b", chips=64, spares=2)
     few, many = (dh.show_checkpoint("llama-3.1-8b", chips=4096, hot_spares=True, spares=n) for n in (1, 50))
     assert number(few, "restart_s") > number(many, "restart_s")
+
+
+def test_what_checkpoints_leave_is_not_called_what_a_run_is_left_with() -> None:
+    """Planned stops are in the one and not in the other: 47 of 8.6 min in 54 days are 0.5 % of the time."""
+    asked = {"model": "llama-3.1-8b", "chips": 64, "chip": "h100-sxm", "tier": "remote"}
+    copies, plan = dh.show_checkpoint(**asked), dh.plan_train(**asked, tokens="1T")  # type: ignore[arg-type]
+    assert "ettr_fraction" not in copies.results
+    between = number(copies, "checkpoint_ettr_fraction") - number(plan, "ettr_fraction")
+    assert 0.003 < between < 0.007

@@ -101,7 +101,7 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "chip_bytes": run.job.size.chip_bytes,
         "bytes_per_parameter": run.job.size.bytes_per_parameter,
         "mttf_s": run.mttf_s,
-        "ettr_fraction": run.plan.ettr,
+        "checkpoint_ettr_fraction": run.plan.ettr,
         "remote_alone_fraction": run.alone(run.tiers[-1]).ettr,
         "restart_s": run.restart_s,
         "restarting_fraction": restarting_fraction(run.plan),

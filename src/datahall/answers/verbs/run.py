@@ -37,7 +37,7 @@ VERBS = (
             ("tier", "Where copies are kept: {words} (default: the best of them)."),
         ),
         leads=(
-            "most ettr_fraction",
+            "most checkpoint_ettr_fraction",
             "least checkpoint_bytes_per_s",
             "least restart_s",
         ),
