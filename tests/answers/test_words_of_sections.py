@@ -115,7 +115,7 @@ class Facts:
 
 IDLE = "power of idle chips"
 TRAINING: dict[str, Callable[[Facts], list[str]]] = {
-    "time that moves it forward": lambda it: [it.three("mttf_s", "s"), it.three("restart_s", "s")],
+    "effective training time": lambda it: [it.three("mttf_s", "s"), it.three("restart_s", "s")],
     "time of the run": lambda it: [
         f"{num:.2g}" if (num := it.of("num_interruptions")) < 1 else f"{round(num):,}"
     ],
@@ -198,7 +198,7 @@ def test_every_number_beside_a_figure_is_the_one_it_names(
 @pytest.mark.parametrize("verb", ["plan train", "plan serve"])
 def test_every_figure_of_the_table_is_the_result_that_it_is(verb: str, seed: int) -> None:
     names = {
-        "time that moves it forward": "ettr_fraction", "time of the run": "elapsed_s", "spare nodes": "num_spares",
+        "effective training time": "ettr_fraction", "time of the run": "elapsed_s", "spare nodes": "num_spares",
         "checkpoint": "checkpoint_bytes", "storage for checkpoints": "checkpoint_bytes_per_s", "data": "dataset_bytes",
         "power to be provisioned": "provisioned_w", IDLE: "idle_w", "power drawn": "site_w", "peak": "peak_w",
         "swing": "swing_w",

@@ -14,7 +14,7 @@ from datahall.cli.command import Question
 from datahall.cli.main import root
 from datahall.cli.names import completer, names
 from datahall.scenario.kinds import Flag, Listed, Name
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -191,7 +191,7 @@ def test_no_flag_speaks_of_a_layout_file_where_none_is_taken(verb: str) -> None:
 
 
 def test_a_plan_of_training_says_the_defaults_that_it_has() -> None:
-    usual = {"seq": USUAL_SEQ, "precision": USUAL_PRECISION, "global_batch": USUAL_BATCH}
+    usual = {"seq": USUAL_SEQ, "precision": USUAL_PRECISION}
     for name, value in usual.items():
         assert f"(default {value})" in HELP["plan train", name]
 

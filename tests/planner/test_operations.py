@@ -145,7 +145,7 @@ def test_a_host_link_that_nobody_published_is_assumed_and_said(chip: str) -> Non
     run = dh.simulate_run(model="llama-3.1-8b", chips=64, chip=chip, days=10, runs=50)
     assert 0.9 < number(run, "ettr_fraction") < 1.0
     copies = dh.show_checkpoint(model="llama-3.1-8b", chips=64, chip=chip)
-    assert number(copies, "ettr_fraction") > 0.9
+    assert number(copies, "checkpoint_ettr_fraction") > 0.9
     for answer in (run, copies):
         assert any("12 GB/s are taken" in note for note in answer.notes)
 

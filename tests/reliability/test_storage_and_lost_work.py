@@ -16,10 +16,10 @@ from datahall.reliability.checkpoint.account import plan_account, restarting_fra
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
+from datahall.reliability.nodes.spares import nodes_away, spares_for
 from datahall.reliability.process import FailureProcess, Nodes, process_of
 from datahall.reliability.run import Run, run_of
 from datahall.reliability.sections.goodput import goodput_of
-from datahall.reliability.spares import nodes_away, spares_for
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
 from datahall.units import DAY_S

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from datahall.answer import Answer, Cell
-from datahall.answers.origin import attributed, said_by
+from datahall.answers.origin import attributed, said_by, taken_by
 from datahall.answers.reply import Deployable, Reply, Scored, Traced, answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME
@@ -118,14 +118,15 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     }
     found = {name: value for name, value in answer.inputs.items() if name not in of_one}
     inputs = {**inputs_of(scenario), **found}
-    said, declared = said_by(scenario), {field.attribute for field in scenario.form.fields.values()}
+    said, taken = said_by(scenario), taken_by(scenario)
+    declared = {field.attribute for field in scenario.form.fields.values()}
     whole = msgspec.structs.replace(
         answer,
         inputs=inputs,
         defaults=tuple(key for key in inputs if key not in said and key in declared),
         question=question_of(scenario),
-        figure=attributed(answer.figure, said) if answer.figure is not None else None,
-        beside=tuple(attributed(one, said) for one in answer.beside),
+        figure=attributed(answer.figure, said, taken) if answer.figure is not None else None,
+        beside=tuple(attributed(one, said, taken) for one in answer.beside),
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):

@@ -27,7 +27,7 @@ from datahall.fabric.design.parts import usual_server
 from datahall.power.chip import power_limit_w
 from datahall.power.site import building_of, lone_machines, provisioned
 from datahall.reliability.asked import process_asked
-from datahall.reliability.spares import node_availability
+from datahall.reliability.nodes.spares import node_availability
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.site import Site

@@ -17,19 +17,19 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.reliability.simulation.recovery import Recovery, interrupted
+from datahall.reliability.process import SHOCK
+from datahall.reliability.recovery import Recovery, interrupted
 from datahall.units import DAY_S
 
 if TYPE_CHECKING:
     from datahall.reliability.checkpoint.tier import Cadence
     from datahall.reliability.closed_form import Expected
+    from datahall.reliability.nodes.spares import Spares
     from datahall.reliability.process import FailureProcess
     from datahall.reliability.run import Run
     from datahall.reliability.simulation.outcome import Runs, Spread
-    from datahall.reliability.spares import Spares
 
-SHOCK = "shock"  # the component of what nodes share
-COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/spares.py)"
+COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/nodes/spares.py)"
 BINOMIAL = "the fewest that suffice, where each replica restarts by itself, those that are added too"
 RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from datahall.errors import ScenarioError, option
 from datahall.events import new_queue, new_trace, stream
 from datahall.events.trace import Trace
-from datahall.reliability.availability import at_least
+from datahall.reliability.nodes.availability import at_least
 from datahall.scenario.words import QueuePolicy
 from datahall.scheduling.jobs import Jobs
 from datahall.scheduling.loop.advance import advance

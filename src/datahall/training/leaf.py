@@ -22,7 +22,8 @@ from datahall.breakdown import (
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.catalog.number_formats import unit_for
-from datahall.scenario.usual import USUAL_BATCH
+from datahall.scenario.usual import BATCH_WHERE_UNSAID
+from datahall.training.layout.asked import usual_batch
 from datahall.training.layout.layout import Layout
 
 # what an input is called in a figure of training, where it has another name there
@@ -133,9 +134,9 @@ class Degrees:
     def batch(self, global_batch: int) -> Breakdown:
         """Sequences of a step: as said or as is usual, else what the layout makes of either."""
         name = "global batch"
-        if self.planned or (global_batch == USUAL_BATCH and not self.accumulated):
+        if self.planned or (global_batch == usual_batch(self.layout.num_chips) and not self.accumulated):
             return given(name, global_batch, "count", field="global_batch")
-        usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
+        usual = BATCH_WHERE_UNSAID
         how = "by the accumulation of the layout file" if self.accumulated else usual
         inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))
         return modelled(name, global_batch, "count", how, *inputs).unless_said("global_batch")

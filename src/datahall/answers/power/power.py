@@ -18,6 +18,7 @@ from datahall.answers.power.tables import (
     remedies_table,
 )
 from datahall.answers.power.words import RISKY_BAND
+from datahall.answers.run.words import host_link_notes
 from datahall.answers.training.idle import idle_layout
 from datahall.cluster.joined import Joined
 from datahall.cluster.used import used_by_machine
@@ -67,7 +68,11 @@ def show_power(scenario: Scenario) -> Answer:
             parts_chart(found),
             hours_chart(found),
         ),
-        notes=(*_way_out(broken), *_notes(scenario, found, step, rack, energy)),
+        notes=(
+            *_way_out(broken),
+            *_notes(scenario, found, step, rack, energy),
+            *host_link_notes(step.execution.cluster),
+        ),
         sources=(*found.drawn.citations(), *(fact.source for fact in found.battery.facts.values())),
         next_commands=_next(scenario, found, step, broken),
     )

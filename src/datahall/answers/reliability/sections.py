@@ -32,7 +32,7 @@ def _as_often(section: Goodput | Upkeep) -> str:
 def _run(goodput: Goodput) -> tuple[Row, ...]:
     run, need = goodput.run, goodput.storage
     every = f"an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of {fmt(run.restart_s, 's', 3)}"
-    rows: list[Row] = [("time that moves it forward", Quantity(goodput.ettr, "fraction"), every)]
+    rows: list[Row] = [("effective training time", Quantity(goodput.ettr, "fraction"), every)]
     if goodput.elapsed_s < inf:
         times = interruptions(goodput.num_interruptions)
         rows.append(("time of the run", Quantity(goodput.elapsed_s, "s"), f"expected, with {times}"))

@@ -6,6 +6,7 @@ from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Point, Series, Table
 from datahall.answers.follow import follow
+from datahall.answers.run.idle import idle_in_plan
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
@@ -43,6 +44,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
             **run.job.used,
             **used_by_machine(scenario, run.job.cluster),
             "storage_bytes_per_s": need.has_bytes_per_s,
+            **({} if scenario.given("tier") else {"tiers": ", ".join(run.plan.names)}),
         },
         verdict="yes" if need.enough and run.plan.ettr >= NOTHING else "no",
         headline=_headline(scenario, run, need),
@@ -51,7 +53,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
         tables=(_tier_table(run), _plan_table(run)),
         figure=plan_figure(run),
         charts=(_chart(run),),
-        notes=(*_notes(scenario, run), *host_link_notes(run)),
+        notes=(*_notes(scenario, run), *idle_in_plan(scenario, run), *host_link_notes(run.job.cluster)),
         next_commands=_next(scenario, run, need),
     )
 
@@ -86,7 +88,8 @@ def _binding(run: Run, need: StorageNeed) -> str:
             f"{fmt(need.short_ratio, 'ratio', 2)} what there is."
         )
     restart = fmt(run.restart_s, "s", 3)
-    every = f"a failure comes every {fmt(run.mttf_s, 's', 3)}"
+    what = "an interruption" if run.beside_failures else "a failure"
+    every = f"{what} comes every {fmt(run.mttf_s, 's', 3)}"
     if restarts_cost_most(run.plan):
         return f"Restarts cost more than checkpoints and lost work: {every}, each takes {restart}."
     return f"Checkpoints and lost work cost more than restarts of {restart}: {every}."
@@ -98,7 +101,7 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "chip_bytes": run.job.size.chip_bytes,
         "bytes_per_parameter": run.job.size.bytes_per_parameter,
         "mttf_s": run.mttf_s,
-        "ettr_fraction": run.plan.ettr,
+        "checkpoint_ettr_fraction": run.plan.ettr,
         "remote_alone_fraction": run.alone(run.tiers[-1]).ettr,
         "restart_s": run.restart_s,
         "restarting_fraction": restarting_fraction(run.plan),

@@ -20,6 +20,7 @@ from datahall.answers.run.simulation_tables import (
 from datahall.answers.run.tolerance import tolerance_tables
 from datahall.answers.run.words import (
     host_link_notes,
+    how_often,
     idle_chip_notes,
     slow_storage_notes,
     tier_notes,
@@ -34,8 +35,8 @@ from datahall.reliability.checkpoint.storage import storage_need
 from datahall.reliability.figure import closed_figure, ettr_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
-from datahall.reliability.simulation.story import HOPELESS, Story, story_of
-from datahall.scenario.kinds import Plain
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER, Story, story_of
+from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering, RunLength
@@ -76,7 +77,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         notes=(
             *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
             *slow_storage_notes(storage_need(run, scenario)),
-            *host_link_notes(run),
+            *host_link_notes(run.job.cluster),
             *idle_in_run(scenario, story.run),
         ),
         next_commands=_next(scenario, story, fix),
@@ -203,7 +204,7 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     run = story.run
     low, high = run.job.band
     lines = [
-        f"{rates}: one every {fmt(run.mttf_s, 's', 3)}",
+        how_often(run, rates),
         f"checkpoints: {tiers_in_words(run.plan)}",
         f"a step takes {fmt(run.step_s, 's', 3)} ({run.job.layout.words}), {fmt(low, 'fraction', 2)} to "
         f"{fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales the tokens, not the effective "
@@ -222,13 +223,23 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
-            f"{HOPELESS:g} times the time of their work had gone by, and count with what they had until then"
+            f"{GIVEN_UP_AFTER:g} times the time of their work had gone by, and count with what they had until then"
         )
     if (better := run.better) is not None:
         lines.append(
             f"{tiers_in_words(better)} would keep {fmt(better.ettr, 'fraction', 3)}, planned stops aside"
         )
     return tuple(lines)
+
+
+def _of_checkpoints(run: Run) -> dict[str, Plain | None]:
+    """The same failures for a question that has no time to age in, and spares only where they run already."""
+    changes: dict[str, Plain | None] = {"tier": None, "interval": None}
+    if not run.recovery.hot_spares:
+        changes["spares"] = None
+    if run.process.age_s is not None:
+        changes["failure_rate"] = exact(run.failure_rate_per_node_day, "per_node_day")
+    return changes
 
 
 def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...]:
@@ -238,5 +249,5 @@ def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...
     if better is not None:
         changes: dict[str, Plain | None] = {"tier": list(better.names), "interval": None, "blocking": None}
         commands.append(follow(scenario, changes=changes))
-    commands.append(follow(scenario, "show checkpoint", {"tier": None, "interval": None}))
+    commands.append(follow(scenario, "show checkpoint", _of_checkpoints(story.run)))
     return (*commands, follow(scenario, tail="-o run.html"), our_error(scenario, "reliability"))

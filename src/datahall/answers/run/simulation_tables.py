@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, StackChart, Table
 from datahall.counted import counted
-from datahall.reliability.simulation.recovery import ANY_SPARES
+from datahall.reliability.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt, short
 

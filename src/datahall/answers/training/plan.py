@@ -12,7 +12,7 @@ from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.reply import Deployable
-from datahall.answers.run.words import slow_storage_notes, tier_notes
+from datahall.answers.run.words import host_link_notes, slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
 from datahall.answers.training.fabrics import beside_others
@@ -43,7 +43,8 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.training.layout.asked import layout_inputs, said_precision
+from datahall.training.layout.asked import layout_inputs, said_precision, usual_batch
+from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
@@ -97,6 +98,7 @@ def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
             *_notes(plan),
             *slice_notes(plan.cluster),
             *tier_notes(plan.part(Goodput).run),
+            *host_link_notes(plan.cluster),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
             *idle_money(scenario, plan),
@@ -366,6 +368,12 @@ def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | N
     }
 
 
+def _batch_said(plan: TrainingPlan, num_chips: int, layout: Layout | None = None) -> dict[str, Plain | None]:
+    """The global batch for a question that would take another: of a plan on other chips, or with others left idle."""
+    usual = usual_batch(num_chips, layout) == plan.job.global_batch
+    return {} if usual else {"global_batch": plan.job.global_batch}
+
+
 def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The same plan with what ends its run, where it never does."""
     if plan.mended is None:
@@ -405,7 +413,10 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
     tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
     of_file = _said_by_file(scenario, plan)
-    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered, **of_file}
+    batch = _batch_said(plan, plan.num_chips, plan.layout)
+    laid_out = {
+        "offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **batch, **tapered, **of_file,
+    }  # fmt: skip
     tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
     commands = [
         *_mended(scenario, plan),
@@ -421,14 +432,13 @@ def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
     ]
     if plan.section(RunPower) is not None:
-        commands += _power(scenario, plan, {**laid_out, "global_batch": plan.job.global_batch})
+        commands += _power(scenario, plan, laid_out)
     if plan.twice_the_chips is not None:
-        twice = {"chips": plan.twice_the_chips.num_chips, "budget": None, **of_file}
-        commands.append(follow(scenario, "plan train", twice))
+        chips = plan.twice_the_chips.num_chips
+        changes = {"chips": chips, "budget": None, **_batch_said(plan, chips), **of_file}
+        commands.append(follow(scenario, "plan train", changes))
     elif plan.deadline_s is not None and not plan.hurried:
-        commands.append(
-            follow(
-                scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **_aimed(plan), **tapered}
-            )
-        )
+        said = _batch_said(plan, plan.num_chips)
+        changes = {"chips": plan.num_chips, "deadline": None, **_aimed(plan), **said, **tapered}
+        commands.append(follow(scenario, "plan train", changes))
     return tuple(commands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
 from datahall.scenario.takes import OWNED, PRICED, Takes
+from datahall.scenario.usual import BATCH_WHERE_UNSAID
 
 STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
@@ -29,7 +30,6 @@ VERBS = (
         check="economics.early:check_cost",
         prepare="economics.cost:prepare",
         takes=(
-            Takes("", only=("seed",)),
             Takes("purchase", only=("priced", "own", "predict", "chip_hours", "prices…")),
             OWNED,
             STANDS,
@@ -45,7 +45,7 @@ VERBS = (
             ("tokens", "Tokens to train on (default: as published)."),
             ("chip", "Chip that the run is on (default: as published)."),
             ("seq", "Tokens of a sequence (default: as published, else the usual)."),
-            ("global_batch", "Sequences of a step (default: as published, else the usual)."),
+            ("global_batch", f"Sequences of a step (default: as published, else {BATCH_WHERE_UNSAID})."),
             ("precision", "Number format of the run (default: as published, else the usual)."),
         ),
         examples=(

@@ -23,7 +23,11 @@ VERBS = (
             Takes("layout"),
             Takes("failures", without=("spares_enough", "node_age")),
             Takes("checkpoint"),
-            Takes("recovery", only=("restart…", "hot_spares")),
+            Takes(
+                "recovery",
+                only=("restart…", "spares", "hot_spares", "elastic", "preempted_every"),
+                needs=(("spares", ("hot_spares",)),),
+            ),
         ),
         arguments=("model",),
         required=("model",),
@@ -33,7 +37,7 @@ VERBS = (
             ("tier", "Where copies are kept: {words} (default: the best of them)."),
         ),
         leads=(
-            "most ettr_fraction",
+            "most checkpoint_ettr_fraction",
             "least checkpoint_bytes_per_s",
             "least restart_s",
         ),

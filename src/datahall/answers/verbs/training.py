@@ -6,7 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
@@ -34,11 +34,6 @@ VERBS = (
             (
                 "chips",
                 "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
-            ),
-            (
-                "global_batch",
-                f"Sequences of a step, all replicas together (default {USUAL_BATCH}); chips they do not divide over "
-                "stay idle.",
             ),
             ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),

@@ -47,7 +47,7 @@ def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_
             continue
         plan = tries.add(num_chips, below)
         if plan is None:
-            if tries.weighed and num_chips > asked.job.global_batch * one_of_it.num_domain:
+            if tries.weighed and num_chips > asked.job_on(num_chips).global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
         elif plan.in_time:
             server = _server(one_of_it)

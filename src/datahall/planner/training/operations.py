@@ -12,7 +12,6 @@ from datahall.datapath.sections.text import text_need
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.training.laid.site import assessed
 from datahall.planner.training.plan import TrainingPlan
-from datahall.power.sections.figure import token_figure
 from datahall.power.sections.run import RunPower
 from datahall.power.sections.unknown import UnknownPower, power_or_why
 from datahall.reliability.job import job_on
@@ -55,7 +54,7 @@ def energy_of(scenario: Scenario, execution: Execution) -> float:
     """Energy of a token of a layout on its chips [J]; infinite where nobody knows what they draw."""
     site = assessed(scenario, execution, execution.cluster.num_chips)
     found = power_or_why(execution.cluster.chip, lambda: site.machines, lambda _: site)
-    return inf if isinstance(found, UnknownPower) else token_figure(found).value
+    return inf if isinstance(found, UnknownPower) else found.token_j
 
 
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:

@@ -26,7 +26,7 @@ from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import OnFabric, Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
-from datahall.reliability.simulation.story import HOPELESS
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
@@ -38,7 +38,7 @@ from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.step_memory import step_memory
 from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
 
-LITTLE = 2.0 / HOPELESS  # of the time: with more of it nine of ten runs end before they are given up
+LITTLE = 2.0 / GIVEN_UP_AFTER  # of the time: with more of it nine of ten runs end before they are given up
 
 
 def plan_training(scenario: Scenario) -> TrainingPlan:
@@ -88,7 +88,7 @@ def _operated(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     plan = with_goodput(plan, scenario)
     if plan.part(Goodput).ettr >= LITTLE:
         return plan
-    hopeless = plan.surely_late(HOPELESS * plan.duration_s)
+    hopeless = plan.surely_late(GIVEN_UP_AFTER * plan.duration_s)
     plan = msgspec.structs.replace(plan, done_s=inf if hopeless else done_by(plan, scenario))
     return plan if plan.ends else msgspec.structs.replace(plan, mended=mended(plan, inf, scenario))
 
@@ -114,7 +114,8 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     assert asked.num_tokens is not None
     has = laid_out(scenario) if scenario.one(TrainingLayout).file else None
     aim = aim_of(scenario)
-    job, framework, wiring = job_of(scenario, has), framework_of(scenario), wiring_of(scenario)
+    job, framework = job_of(scenario, has, num_chips=num_chips or 0), framework_of(scenario)
+    wiring = wiring_of(scenario)
     gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
     machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
     offload = scenario.one(TrainingLayout).offload
@@ -147,6 +148,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     of_any_size(machine)
     dated = Question(
         job=job,
+        states_batch=has is not None or asked.global_batch is not None,
         machine=machine,
         num_tokens=asked.num_tokens,
         framework=framework,

@@ -11,11 +11,9 @@ from datahall.breakdown import Breakdown
 from datahall.power.assessment import Assessment
 from datahall.power.sections.figure import (
     carbon_figure,
-    drawn_figure,
     peak_figure,
     run_figure,
     swing_figure,
-    token_figure,
 )
 
 
@@ -46,7 +44,7 @@ class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def drawn(self) -> Breakdown:
         """In the mean, with the remedies of the site."""
-        return drawn_figure(self.site)
+        return self.site.with_remedies
 
     @cached_property
     def peak(self) -> Breakdown:
@@ -61,7 +59,7 @@ class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def token(self) -> Breakdown:
         """Energy of a token."""
-        return token_figure(self.site)
+        return self.site.token
 
     @cached_property
     def energy(self) -> Breakdown:

@@ -11,12 +11,11 @@ from datahall.errors import InfeasibleError, option
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
-from datahall.reliability.availability import Slice, slice_of
 from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
 from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all
-from datahall.reliability.blast.rates import SHOCK
-from datahall.reliability.process import FailureProcess, lemon_share, mttf_s
-from datahall.reliability.spares import Spares, node_availability, nodes_away, spares_for
+from datahall.reliability.nodes.availability import Slice, slice_of
+from datahall.reliability.nodes.spares import Spares, node_availability, nodes_away, spares_for
+from datahall.reliability.process import SHOCK, FailureProcess, lemon_share, mttf_s
 from datahall.reliability.survival import FEWER
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import DAY_S, HOUR_S, short

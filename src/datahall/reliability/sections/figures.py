@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def goodput_figures(found: Goodput) -> tuple[Breakdown, ...]:
     """What of the time moves a run forward, how long it is then, spares, a checkpoint, and storage for it."""
     run, need = found.run, found.storage
-    ettr = closed_figure(run, found.expected).named("time that moves it forward")
+    ettr = closed_figure(run, found.expected).named("effective training time")
     size = run.job.size.figure
     best = derived("interval", need.interval_s, "s", "the best against the failures that fall back to it")
     spares = spares_figure(

@@ -18,11 +18,11 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
 from datahall.reliability.asked import process_asked
-from datahall.reliability.availability import at_least
+from datahall.reliability.nodes.availability import at_least
+from datahall.reliability.nodes.spares import Spares, spares_for
 from datahall.reliability.process import FailureProcess, mttf_s, scaled
+from datahall.reliability.recovery import said_recovery
 from datahall.reliability.sections.figures import upkeep_figures
-from datahall.reliability.simulation.recovery import said_recovery
-from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.scenario.sections.operations.failures import FailureRates

@@ -10,12 +10,12 @@ import numpy as np
 from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.events.streams import new_dice
 from datahall.reliability.checkpoint.tier import Cadence
+from datahall.reliability.nodes.spares import nodes_away
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
+from datahall.reliability.recovery import PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import Runs
-from datahall.reliability.simulation.recovery import PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.simulation.state import CAUSE, COPY, RULES, RUN, TIER, Floats, Records, State
-from datahall.reliability.spares import nodes_away
 from datahall.units import DAY_S
 
 SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded

@@ -20,7 +20,7 @@ from datahall.scenario.kinds import (
 )
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.deployment import MOST_CHIPS
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import BATCH_WHERE_UNSAID, USUAL_PRECISION, USUAL_SEQ
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
@@ -75,8 +75,7 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     global_batch: Annotated[
         int | None,
         Count(
-            f"Sequences of a step, all replicas together (default: the layout file's, else {USUAL_BATCH}, rounded up to what the "
-            "layout divides).",
+            f"Sequences of a step, all replicas together (default: the layout file's, else {BATCH_WHERE_UNSAID}).",
             most=2**30,
         ),
     ] = None

@@ -7,8 +7,10 @@ from math import log
 from datahall.breakdown import (
     Breakdown,
     assumed,
+    ceiling,
     derived,
     fitted,
+    given,
     modelled,
     product,
     quotient,
@@ -35,6 +37,21 @@ def step_figure(run: Execution, degrees: Degrees | None = None) -> Breakdown:
     return figure.with_band(low, high, f"{run.framework.title}: {run.framework.fitted_on}").with_note(
         sources=(run.framework.source,)
     )
+
+
+def steps_figure(run: Execution, num_tokens: float, degrees: Degrees | None = None) -> Breakdown:
+    """The time of all steps in which so many tokens are trained on, whole ones, with the band of a step."""
+    job, degrees = run.job, degrees or Degrees(run.layout)
+    once = product(
+        "tokens of a step",
+        [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count", field="seq")],
+        "tokens",
+    )
+    steps = ceiling(
+        "steps",
+        quotient("steps, exactly", given("tokens", num_tokens, "tokens", field="tokens"), once, "count"),
+    )
+    return product("time of the steps", [steps, step_figure(run, degrees)], "s")
 
 
 class _Parts:

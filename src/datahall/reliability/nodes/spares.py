@@ -24,7 +24,7 @@ from datahall.units import DAY_S
 
 MOST_ENOUGH = 1.0 - 1e-9  # beyond it rounding says whether spares suffice
 LARGE = 1e250  # a recursion that grows so far is scaled down by it
-MOMENTS = 32  # of a run over which nodes age
+MOMENTS = 32  # of a run over which nodes age, leave and come back
 CELLS = 96  # that the past of a node is added up in, each so much longer than the one after it
 NEAREST = 1e-6  # of its age: the last of them
 
