@@ -153,6 +153,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, ceil(self.full_rate_per_s / self.held.most_per_s)) + self.num_spare
 
     @property
+    def num_bound(self) -> int:
+        """The fewest that are tried: those, but where caches may find more of prompts than the closed form counts."""
+        return 1 if self.demand.finds_cached else self.num_least - self.num_spare
+
+    @property
     def spare_fraction(self) -> float:
         """What could still come, spare replicas out, before the limits break; nothing where they did when simulated."""
         if self.run is not None and not self.keeps:
