@@ -5,7 +5,7 @@ is many times as long as a request stays:
 
     τ = 1 / X′(n)          X: requests per second that n sequences finish, in closed form
     run = max(15 stays, 3 τ to fill + 6 τ that are measured + 2 stays to drain)
-    replicas ≥ τ / (stay · n · 5 %²)          chance then moves the load of all of them by 5 %
+    replicas ≥ τ / (stay · n · 7 %²)          chance then moves the load of all of them by 7 %
 
 A run has no fewer than 4,500 requests.  Where that comes to more than 400,000 it is of fewer replicas,
 four at least, and then shorter, 15 stays at least.
@@ -26,7 +26,7 @@ LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave ne
 REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
 MOST_SIMULATED = 400_000  # requests
 FILLS, MEASURED = 3.0, 6.0  # times that the number of sequences takes to forget
-CHANCE = 0.05  # of the number of sequences of all replicas that are simulated
+CHANCE = 0.07  # of the number of sequences of all replicas that are simulated
 LEAST_PULL = 1e-3  # of X/n, where a curve is flat
 
 

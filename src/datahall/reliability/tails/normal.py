@@ -10,7 +10,10 @@ from __future__ import annotations
 from math import erfc, exp, pi, sqrt
 
 LONG_SPREAD = 30_000.0  # standard deviation from which on it is as good
-REACH, BESIDE = 9.0, 60  # standard deviations, and counts beside, beyond which a sum of fewer has nothing to add
+REACH, BESIDE = (
+    9.0,
+    60,
+)  # standard deviations, and counts beside, beyond which a sum of fewer has nothing to add
 
 
 def normal_at_most(num: int, mean: float, spread: float, skewness: float) -> float:
