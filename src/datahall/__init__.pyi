@@ -29,6 +29,7 @@ def plan_serve(
     seed: str | int = 0,
     rate: str | float | None = None,
     users: str | int | None = None,
+    trace: str = "",
     traffic: str = "",
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
@@ -37,12 +38,19 @@ def plan_serve(
     turns: str | float | None = None,
     think: str | float | None = None,
     system: str | int | None = None,
+    speed: str | float = "1",
+    sort_trace: bool = False,
+    first: str | int | None = None,
+    busiest: str | float = "5min",
+    hash_block: str | int | None = None,
     ttft: str | float = "1s",
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     chips: str | Sequence[str] | None = None,
     precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
     headroom: str | float = "10%",
+    spare: str | int = 0,
+    disaggregated: bool = False,
     tp: str | int | None = None,
     engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     draft: str = "",
@@ -101,6 +109,8 @@ def plan_serve(
         Requests per second.
     users : str | int | None
         People who wait for their answers, instead of a rate.
+    trace : str
+        Recorded requests, CSV or JSONL, instead of a rate.
     traffic : str
         Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
@@ -117,6 +127,16 @@ def plan_serve(
         Pause of a user between answer and next request.
     system : str | int | None
         Tokens of the system prompt that all requests share.
+    speed : str | float
+        2 replays a trace twice as fast. (default 1)
+    sort_trace : bool
+        Sort a trace by arrival.
+    first : str | int | None
+        Only so many rows of a trace.
+    busiest : str | float
+        How long a stretch of a trace a plan is made for: the one with most requests. (default 5min)
+    hash_block : str | int | None
+        Tokens that one hash of a trace stands for.
     ttft : str | float
         Most time to the first token. (default 1s)
     tpot : str | float
@@ -129,6 +149,10 @@ def plan_serve(
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
         Share of what a replica holds that is left free. (default 10%)
+    spare : str | int
+        Replicas beside those that are needed: the limits are kept with so many out (N+1: 1). (default 0)
+    disaggregated : bool
+        Weigh prompts and answers on replicas of their own beside the others.
     tp : str | int | None
         Chips that share each layer of a replica (default: several are weighed).
     engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
@@ -220,6 +244,7 @@ def plan_serve(
         datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200
         datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
         datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
+        datahall plan serve llama-3.1-8b --trace requests.csv --busiest 10min
     """
 
 def plan_train(
@@ -234,7 +259,7 @@ def plan_train(
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
-    on: str = "",
+    on: str | Sequence[str] = "",
     chips: str | int | None = None,
     chip: str = "",
     domain: str | int | None = None,
@@ -284,8 +309,8 @@ def plan_train(
         Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
-    on : str
-        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    on : str | Sequence[str]
+        Topology, or a fabric that was built; several side by side: tree,fat-tree,torus.
     chips : str | int | None
         How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).
     chip : str
@@ -337,6 +362,7 @@ def plan_train(
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
+        datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail
     """
 
 def compare(

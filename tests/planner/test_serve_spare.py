@@ -36,6 +36,7 @@ def test_each_spare_replica_costs_the_chips_of_one(spare: int) -> None:
     assert number(more, "num_replicas") == number(plain, "num_replicas") + spare
     assert number(more, "num_chips") == number(plain, "num_chips") + 2 * spare
     assert more.results["num_spare_replicas"] == spare
+    assert "num_spare_replicas" not in plain.results
     assert number(more, "ttft_s") == number(plain, "ttft_s")  # with the spare ones out
     assert more.figure is not None
     assert more.figure.value == number(more, "num_chips")

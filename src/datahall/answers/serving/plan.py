@@ -8,9 +8,9 @@ from datahall.answers.follow import Tables, follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.sections import section_figures, section_results, section_table
+from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
 from datahall.answers.serving.idle import cut_share, idle_in_plan
 from datahall.answers.serving.plan_tables import (
-    apart_table,
     chip_table,
     crosscheck_table,
     load_chart,
@@ -18,6 +18,7 @@ from datahall.answers.serving.plan_tables import (
     replica_table,
     think_table,
 )
+from datahall.answers.serving.recorded import mean_lengths, recorded, replayed
 from datahall.answers.serving.words import (
     BINDS,
     all_at_the_worst,
@@ -33,8 +34,7 @@ from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
 from datahall.errors import option
-from datahall.inference.engine.replica import Replica, joined
-from datahall.planner.serving.apart import Apart
+from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
@@ -47,7 +47,6 @@ from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS
 from datahall.units import fmt, short
-from datahall.workload.traffic.stretch import Stretch
 
 SOME_REPLICAS = 100  # that stand for more than can be simulated
 # techniques are of one replica under single requests: what joins several, and what makes requests longer, is not asked
@@ -68,10 +67,10 @@ def plan_serve(scenario: Scenario) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=_headline(best) + _apart(plan) + _cut(best.demand),
+        headline=_headline(best) + apart_words(plan) + _cut(best.demand),
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
-        results={**_results(best, figure), **_apart_results(plan), **section_results(plan)},
+        results={**_results(best, figure), **apart_results(plan), **section_results(plan)},
         tables=(
             chip_table(plan),
             replica_table(plan),
@@ -110,7 +109,7 @@ def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
     who = fmt(demand.rate_per_s, "requests/s")
     if demand.stretch is not None:
-        who = f"{who}{_recorded(demand.stretch)},"
+        who = f"{who}{recorded(demand.stretch)},"
     if demand.users:
         pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
         pace = (
@@ -141,32 +140,9 @@ def _headline(best: Proposal) -> str:
     )
 
 
-def _apart(plan: ServingPlan) -> str:
-    """What prompts and answers on replicas of their own would take."""
-    if not plan.is_weighed_apart:
-        return ""
-    if not plan.apart or not plan.apart[0].keeps:
-        return " No replicas of their own for prompts and answers were found that keep the limits."
-    least, more = plan.apart[0], plan.num_more_apart
-    beside = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
-    prompts, answers = least.pools
-    return (
-        f" With replicas of their own for prompts ({prompts:,}) and answers ({answers:,}) it takes "
-        f"{least.num_chips:,} × {least.replica.chip.name}, {beside}."
-    )
-
-
 def _spare(best: Proposal) -> str:
     """How many of the replicas may be out."""
     return f" ({best.num_spare:,} of them spare)" if best.num_spare else ""
-
-
-def _recorded(stretch: Stretch) -> str:
-    """Which part of a trace a plan is made for, and how much more comes in it than in the mean."""
-    if stretch.is_whole:
-        return f", all of {stretch.trace.path}"
-    mean = fmt(stretch.mean_per_s, "requests/s")
-    return f", the busiest {fmt(stretch.span_s, 's', 3)} of {stretch.trace.path} ({mean} in the mean)"
 
 
 def _cut(demand: Demand) -> str:
@@ -204,7 +180,8 @@ def _added(best: Proposal) -> str:
     at, reached = fmt(best.demand.promise.percentile, "percentile"), best.limit_shares[best.binds]
     fewer = f"{best.num_fewer:,} replicas fewer" if best.num_fewer > 1 else "one replica fewer"
     tried = f"With {fewer}, too few requests keep both limits when simulated. " if best.num_fewer else ""
-    each = f"Each of {best.num_replicas:,} replicas" if best.num_replicas > 1 else "One replica"
+    needed = " that are needed" if best.num_spare else ""
+    each = f"Each of {best.num_replicas:,} replicas{needed}" if best.num_replicas > 1 else "One replica"
     return (
         f"{tried}{each} gets "
         f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
@@ -229,7 +206,7 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "num_chips_low": figure.band.low if figure.band else None,
         "num_chips_high": figure.band.high if figure.band else None,
         "num_replicas": best.num_deployed,
-        "num_spare_replicas": best.num_spare,
+        **({"num_spare_replicas": best.num_spare} if best.num_spare else {}),
         "tp": best.replica.tp,
         "pp": best.replica.pp,
         "dp": best.replica.dp,
@@ -273,7 +250,7 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
             f"a node that fails takes {counted(upkeep.num_lost, 'replica')} that stand on it, more than are spare"
         )
     if demand.stretch is not None:
-        lines += _replayed(best, demand.stretch)
+        lines += replayed(best, demand.stretch)
     if plan.apart:
         lines.append(
             "pools for prompts and answers are beside the plan: power and failures are of replicas that do both"
@@ -305,22 +282,6 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     )
 
 
-def _replayed(best: Proposal, stretch: Stretch) -> list[str]:
-    """Where the stretch lies, what of it was simulated, and what an engine would refuse."""
-    where = "the whole trace" if stretch.is_whole else f"from {fmt(stretch.start_s, 's', 3)} on"
-    num = len(stretch.requests)
-    again = ", played over and over" if best.run.num_arrived >= 2 * num else ""
-    lines = [
-        f"{where}, {counted(num, 'request')} of {stretch.num_recorded:,}, simulated as recorded{again}, faster by the "
-        "headroom; prompts that begin alike are found in caches by the simulation alone"
-    ]
-    if stretch.num_too_long:
-        lines.append(
-            f"{counted(stretch.num_too_long, 'request')} of the trace pass the context and are left out"
-        )
-    return lines
-
-
 def _turns(best: Proposal) -> str:
     """How conversations were simulated, and what caches had of their prompts."""
     where = f" and stays on its replica ({option('routing', TURNS_ROUTING)})" if best.is_routed else ""
@@ -332,23 +293,10 @@ def _turns(best: Proposal) -> str:
     )
 
 
-def _apart_results(plan: ServingPlan) -> dict[str, Cell]:
-    """What prompts and answers on replicas of their own take, where that was weighed."""
-    if not plan.is_weighed_apart:
-        return {}
-    least = plan.apart[0] if plan.apart and plan.apart[0].keeps else None
-    prompts, answers = least.pools if least is not None else (None, None)
-    return {
-        "num_chips_disaggregated": least.num_chips if least is not None else None,
-        "num_prefill_replicas": prompts,
-        "num_decode_replicas": answers,
-    }
-
-
 def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
     best = plan.chosen
-    replica, there = best.replica, _group(best.replica, best.precision)
+    replica, there = best.replica, group_inputs(best.replica, best.precision)
     fleet = {**there, **_fleet(best)}
     commands = [follow(scenario, "simulate serve", fleet)]
     if best.num_spare and best.num_deployed <= MOST_REPLICAS:
@@ -356,33 +304,14 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         failures: Tables = {"failure": [*scenario.said.get("failure", ()), out]}
         commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
     if plan.apart and plan.apart[0].keeps:
-        commands.append(follow(scenario, "simulate serve", _pools(plan.apart[0])))
+        commands.append(follow(scenario, "simulate serve", apart_pools(plan.apart[0])))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
-        share = {"rate": _rounded(best.replica_rate_per_s), **_mean_lengths(best.demand)}
+        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand)}
         commands.append(follow(scenario, "show techniques", {**there, **share}))
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
     return (*commands, our_error(scenario, "inference"))
-
-
-def _group(replica: Replica, precision: str) -> dict[str, Plain | None]:
-    """A replica as a command has it."""
-    degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
-    return {
-        "chip": replica.chip.name,
-        "tp": replica.tp,
-        **{name: degree for name, degree in degrees.items() if degree > 1},
-        "precision": precision,
-    }
-
-
-def _pools(way: Apart) -> dict[str, Plain | None]:
-    """Pools for prompts and answers as a command has them."""
-    prompts, answers = way.pools
-    chip = way.replica.chip.name
-    pools = f"prefill={prompts}x{chip},decode={answers}x{chip}"
-    return {**_group(way.replica, way.precision), "chip": None, "disaggregated": pools}
 
 
 def _fleet(best: Proposal) -> dict[str, Plain | None]:
@@ -393,15 +322,8 @@ def _fleet(best: Proposal) -> dict[str, Plain | None]:
     users, rate_per_s = best.load_of(SOME_REPLICAS)
     load: dict[str, Plain | None] = {"users": users} if best.demand.users else {"rate": _rounded(rate_per_s)}
     if best.demand.stretch is not None:
-        load = {"trace": None, **load, **_mean_lengths(best.demand)}
+        load = {"trace": None, **load, **mean_lengths(best.demand)}
     return {"replicas": SOME_REPLICAS, **load, **routed}
-
-
-def _mean_lengths(demand: Demand) -> dict[str, Plain | None]:
-    """Of a trace, where another question is asked with a rate."""
-    if demand.stretch is None:
-        return {}
-    return {"isl": round(demand.load.prompt), "osl": round(demand.load.output)}
 
 
 def _rounded(value: float) -> int | float:

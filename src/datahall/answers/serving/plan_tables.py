@@ -95,42 +95,6 @@ ADDED = (
 )
 
 
-def apart_table(plan: ServingPlan) -> Table:
-    """Prompts and answers on replicas of their own, beside the plan."""
-    share = plan.demand.promise.percentile
-    at = fmt(share, "percentile")
-    spare = (
-        f"; {counted(plan.chosen.num_spare, 'spare replica')} of each pool" if plan.chosen.num_spare else ""
-    )
-    return Table(
-        title="prompts and answers on replicas of their own (disaggregated)",
-        columns=(
-            Column("chip"),
-            Column("one replica"),
-            Column("prompts + answers", key="pools"),
-            Column("chips", "count"),
-            Column("more than together", "count", key="num_more"),
-            Column(f"TTFT {at}", "s", key="ttft_s"),
-            Column(f"TPOT {at}", "s", key="tpot_s"),
-        ),
-        rows=tuple(
-            (
-                one.replica.chip.name,
-                layout_words(one.replica, one.precision),
-                " + ".join(f"{count:,}" for count in one.pools),
-                one.num_chips,
-                one.num_more,
-                one.run.ttft_s(share),
-                one.run.tpot_s(share),
-            )
-            for one in plan.apart
-            if one.run is not None and one.keeps
-        ),
-        note="the least of each chip in closed form, both pools of one kind of group, as few as kept the limits when "
-        f"simulated with the headroom used up; more: than the least of that chip whose replicas do both{spare}",
-    )
-
-
 def think_table(plan: ServingPlan) -> Table:
     """What the same users ask for where they pause for longer, or not at all, between their answers."""
     return Table(

@@ -52,6 +52,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return self.num_deployed - self.num_added
 
     @property
+    def repeats(self) -> bool:
+        """Whether the stretch of a trace was played over and over."""
+        recorded = self.demand.stretch
+        return (
+            recorded is not None
+            and self.run is not None
+            and self.run.num_arrived >= 2 * len(recorded.requests)
+        )
+
+    @property
     def asks_again(self) -> bool:
         """Whether users were simulated who ask again as soon as they have read and thought."""
         return self.run is not None and self.demand.reuse is not None and self.demand.users > 0

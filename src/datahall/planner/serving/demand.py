@@ -36,6 +36,16 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     stretch: Stretch | None = None  # of a recorded trace, whose requests these are
 
     @property
+    def whole_prompt(self) -> int:
+        """Tokens of a mean prompt, whole ones."""
+        return round(self.load.prompt)
+
+    @property
+    def whole_output(self) -> int:
+        """Tokens of a mean answer, whole ones."""
+        return round(self.load.output)
+
+    @property
     def reading_tokens_per_s(self) -> float:
         """The pace at which each user reads: that of the limit."""
         return 1.0 / self.promise.tpot_s

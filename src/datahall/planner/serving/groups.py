@@ -76,7 +76,7 @@ def _legal(model: Model, sharding: Sharding) -> bool:
 
 
 def on_its_fabric(
-    replica: Replica, demand: Demand, headroom: float, catalog: Catalog, wiring: Wiring, num_spare: int = 0
+    replica: Replica, demand: Demand, headroom: float, catalog: Catalog, wiring: Wiring, num_spare: int
 ) -> tuple[Held, int]:
     """What a group holds, and how many that takes, on a machine that joins them and spare ones: it grows until it does.
 

@@ -110,7 +110,7 @@ def upkeep_of(
     replica_chips: int,
     load_s: float,
     *,
-    num_spare: int = 0,
+    num_spare: int,
 ) -> Upkeep:
     """A service whose replicas, some of them spare, take so long to load their weights."""
     rates, recovery = scenario.one(FailureRates), said_recovery(scenario.one(Recovering))
