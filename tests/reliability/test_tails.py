@@ -23,7 +23,9 @@ def test_a_binomial_tail_is_the_rational_sum(total: int, needed: int, percent: i
 
 
 @pytest.mark.parametrize("away", [-4.0, -1.0, 0.0, 1.0, 2.326, 5.0])
-@pytest.mark.parametrize("sizes", [{1: 2500.0}, {2: 4000.0}, {1: 6000.0, 18: 3.0}, {1: 40.0, 18: 300.0}, {1: 9.0}])
+@pytest.mark.parametrize(
+    "sizes", [{1: 2500.0}, {2: 4000.0}, {1: 6000.0, 18: 3.0}, {1: 40.0, 18: 300.0}, {1: 9.0}]
+)
 def test_counts_over_their_spread_are_those_of_the_recursion(sizes: dict[int, float], away: float) -> None:
     mean = sum(b * each for b, each in sizes.items())
     spread = sum(b * b * each for b, each in sizes.items()) ** 0.5

@@ -152,7 +152,7 @@ def enough_over(moments: Sequence[Mapping[int, float]], enough_fraction: float) 
 def _at_most(repairs: Mapping[int, float]) -> Callable[[int], float]:
     """The chance that no more than a number of nodes are away."""
     mean = sum(b * each for b, each in repairs.items())
-    return counted(repairs) if mean > MANY else Recursion(repairs)
+    return counted(repairs).__call__ if mean > MANY else Recursion(repairs)
 
 
 class Recursion:

@@ -28,7 +28,7 @@ from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.confirm import MOST_ADDED, RESOLUTION, STEP, in_share
 from datahall.planner.serving.demand import Demand
-from datahall.planner.serving.length import Length, length_of
+from datahall.planner.serving.length import STAYS_SIMULATED, Length, length_of
 from datahall.scenario.sections.deployment import Deployment
 
 WHOLE = 200  # replicas that are simulated, all of them; of more a part, as long as each pool keeps so many:
@@ -184,6 +184,8 @@ def _simulated(way: Apart, prefill: int, decode: int, seed: int) -> Apart:
 def _length(way: Apart, decode: int, count: int, rate_per_s: float) -> Length:
     """Of a run of so many of the replicas for answers, with what comes to them."""
     each, waits_s = way.full_rate_per_s / decode, way.demand.promise.ttft_s
-    long = length_of(way.answers, each, count, longest_wait_s=waits_s, least_replicas=count)
-    stay_s = way.prompts.prompt_s + way.prompts.handed_s + long.stay_s
-    return long._replace(stay_s=stay_s, rate_per_s=rate_per_s)
+    prompt_s = way.prompts.prompt_s + way.prompts.handed_s
+    stay_s = prompt_s + way.answers.state.tpot_s * way.demand.load.output
+    long = length_of(way.answers, each, count, stay_s, longest_wait_s=waits_s, least_replicas=count)
+    num_requests = max(long.num_requests, int(STAYS_SIMULATED * rate_per_s * stay_s))
+    return long._replace(num_requests=num_requests, rate_per_s=rate_per_s)

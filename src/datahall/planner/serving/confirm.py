@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, isfinite
 from typing import get_args
 
 import msgspec
@@ -85,9 +85,11 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
     """Some of so many replicas under their share of the load."""
     demand, each = candidate.demand, candidate.full_rate_per_s / count
+    waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
+    stay_s = waits_s + candidate.state.tpot_s * demand.load.output
     recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
     long = length_of(
-        candidate.held, each, count, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
+        candidate.held, each, count, stay_s, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
     )
     fleet = Fleet(
         pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)

@@ -1,14 +1,14 @@
 """How many of a number of replicas are simulated, and for how long, so that a queue that grows is seen.
 
-The number of sequences n that decode at once forgets what it was in a time τ, which near the most that a replica holds
-is many times as long as a request stays:
+Some replicas for 15 stays show what a load does that is well below the most that they hold.  Near that most the number
+of sequences n that decode at once forgets what it was in a time τ many times as long as a request stays:
 
     τ = 1 / X′(n)          X: requests per second that n sequences finish, in closed form
     run = max(15 stays, 3 τ to fill + 6 τ that are measured + 2 stays to drain)
     replicas ≥ τ / (stay · n · 7 %²)          chance then moves the load of all of them by 7 %
 
-A run has no fewer than 4,500 requests.  Where that comes to more than 400,000 it is of fewer replicas,
-four at least, and then shorter, 15 stays at least.
+A run has no fewer than 4,500 requests.  Where that comes to more than 400,000 it is of fewer replicas, four at least,
+and then shorter, 15 stays at least.
 """
 
 from __future__ import annotations
@@ -48,12 +48,28 @@ class Length(NamedTuple):
 
 
 def length_of(
-    most: Held, rate_per_s: float, count: int, *, longest_wait_s: float, least_replicas: int = 1
+    most: Held,
+    rate_per_s: float,
+    count: int,
+    stay_s: float,
+    *,
+    longest_wait_s: float,
+    least_replicas: int = 1,
 ) -> Length:
-    """Of a run of some of so many replicas that each get such a rate.
+    """Of a run of some of so many replicas that each get such a rate, where requests stay so long at a usual load."""
+    state = most.at(rate_per_s)
+    if state.near_saturation:
+        return _near_saturation(most, rate_per_s, count, longest_wait_s, least_replicas)
+    busy = int(REQUESTS_SIMULATED / (STAYS_SIMULATED * rate_per_s * stay_s))
+    num = min(count, max(LEAST_SIMULATED, least_replicas, busy))
+    num_requests = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * (num * rate_per_s) * stay_s))
+    return Length(num, num_requests, stay_s, 0.0, num * rate_per_s)
 
-    A request that waits for longer than it may is late however long that is.
-    """
+
+def _near_saturation(
+    most: Held, rate_per_s: float, count: int, longest_wait_s: float, least_replicas: int
+) -> Length:
+    """Until the number of sequences has settled; a request that waits for longer than it may is late anyway."""
     state = most.at(rate_per_s)
     stay_s = min(state.ttft_s, longest_wait_s) + state.tpot_s * most.load.output
     settles_s = settling_s(most.curve, state.decoding)
