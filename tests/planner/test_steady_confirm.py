@@ -1,7 +1,7 @@
-"""A plan is confirmed where its queue has grown as far as it does: promise, follow-up, and the most that a replica holds.
+"""A plan is confirmed where its queue has grown as far as it does: its promise, its follow-up, and the most it can hold.
 
-Noise: a percentile of correlated requests over so long a run is off by a hundredth, and of a fleet of some dozens only
-some are simulated near saturation, whose load chance moves more than that of all: a twentieth of them too many at most.
+Noise: a percentile of correlated requests over so long a run is off by a hundredth.  Of many replicas only some are
+simulated, four well below saturation, whose load chance moves more than that of all: up to a fifth are too many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOADS = (
     ("llama-3.1-8b", 3), ("llama-3.1-8b", 100), ("llama-3.1-8b", 1000), ("qwen3-30b-a3b", 100),
     ("llama-3.1-70b", 3), ("llama-3.1-70b", 1000),
 )  # fmt: skip
-HEADROOM, NOISE, TOO_MANY = 0.1, 0.02, 0.05
+HEADROOM, NOISE, TOO_MANY = 0.1, 0.02, 0.2
 LONG = 300_000  # requests: so many that fleets of these sizes have settled
 
 
@@ -37,7 +37,7 @@ def kept(plan: Answer, chip: str, rate: float, replicas: int, requests: int | No
     found = plan.results
     long: Any = {} if requests is None else {"requests": requests}
     run = dh.simulate_serve(
-        found["model"] if "model" in found else plan.inputs["model"], chip=chip, catalog=SHELF, replicas=replicas, rate=rate,
+        plan.inputs["model"], chip=chip, catalog=SHELF, replicas=replicas, rate=rate,
         precision=found["precision"], **{name: found[name] for name in ("tp", "pp", "dp", "ep")}, **long,
     )  # type: ignore[arg-type]  # fmt: skip
     return float(run.results["good_fraction"]) if run.results["stable"] else 0.0  # type: ignore[arg-type]
@@ -53,7 +53,8 @@ def test_a_plan_keeps_its_promise_in_the_steady_state(
     follow = next(line for line in plan.next_commands if " simulate serve " in line)
     assert command([*shlex.split(follow)[1:], "--json"]) == 0, follow
     run = json.loads(capsys.readouterr().out)["results"]
-    assert run["keeps_limits"] and run["stable"], follow
+    assert run["keeps_limits"], follow
+    assert run["stable"], follow
     num, full = found["num_replicas"], rate / (1.0 - HEADROOM)
     assert full / num <= found["replica_most_per_s"] * (1 + 1e-9)
     assert kept(plan, chip, full, num) >= 0.95 - NOISE
@@ -64,7 +65,7 @@ def test_a_plan_keeps_its_promise_in_the_steady_state(
 
 
 def test_the_worst_answer() -> None:
-    """19 B200 were planned where 1,111 / 52.1 asks for 22: one B200 holds 51 to 52 requests/s, however long they wait."""
+    """19 B200 were planned where 1,111 / 52.1 asks for 22: one B200 holds 51 to 52 requests/s in the end."""
     found: Any = planned("llama-3.1-8b", "b200-sxm", rate=1000).results
     assert ceil(1000 / 0.9 / found["replica_most_per_s"]) == 22
     assert 22 <= found["num_replicas"] <= 23

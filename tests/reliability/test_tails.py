@@ -57,8 +57,8 @@ def test_the_normal_takes_over_where_it_is_as_good() -> None:
             num = int(mean + away * mean**0.5)
             near = normal_at_most(num, mean, mean**0.5, mean**-0.5)
             assert counted({1: mean})(num) == pytest.approx(near, abs=1e-9)
-    share, total = 0.3, 4 * 10**9
-    for total in (total, 5 * 10**9):  # a spread of 28,983 and of 32,404
+    share = 0.3
+    for total in (4 * 10**9, 5 * 10**9):  # a spread of 28,983 and of 32,404
         mean, spread = total * share, (total * share * (1 - share)) ** 0.5
         num = int(mean + 2 * spread)
         near = 1.0 - normal_at_most(num - 1, mean, spread, (1 - 2 * share) / spread)
