@@ -53,7 +53,9 @@ class Held(msgspec.Struct):
         return SimpleNamespace(table=None, level=self.level)
 
     def at(self, rate_per_s: float) -> SimpleNamespace:
-        return SimpleNamespace(ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s)
+        return SimpleNamespace(
+            ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s, near_saturation=False
+        )
 
 
 def way(
@@ -99,7 +101,7 @@ def test_of_as_many_chips_the_faster_goes_first(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(planning, "on_its_fabric", joined)
     asked_for = way()
     looked: Any = [(Deployment(), name) for name in ways]
-    question = planning.Question(SHELF.model("llama-3.1-8b"), asked_for.demand, 0.1, [], looked)
+    question = planning.Question(SHELF.model("llama-3.1-8b"), asked_for.demand, 0.1, 0, False, [], looked)
     found, refused = planning.weighed(question, SHELF, Wiring())
     assert [one.replica.chip.name for one in found] == ["b", "c", "d", "a"]
     assert not refused
@@ -181,7 +183,9 @@ def test_the_fewest_that_keep_the_limits_are_found(
     """From one to twice what the closed form asks for, to a hundredth, however nearly the limits are broken."""
     for enough in range(1, 2 * replicas + 1, max(1, replicas // 40)):
         tried = simulated_until(monkeypatch, enough, good)
-        found = confirming.confirm(way(replicas), seed=0)
+        free = way(replicas)
+        free.held.most_per_s = 1e6  # one could hold all
+        found = confirming.confirm(free, seed=0)
         assert found.keeps
         assert enough <= found.num_replicas < enough + near
         assert found.num_added == found.num_replicas - replicas
@@ -221,7 +225,14 @@ def test_a_rival_is_followed_as_far_as_its_chips_stay_below(monkeypatch: pytest.
     assert confirming.confirm(way(), most=15, seed=0).num_added == 3
     simulated_until(monkeypatch, 3)
     found = confirming.confirm(way(), most=4, seed=0)
-    assert (found.num_replicas, found.num_added, found.num_fewer) == (3, -7, 1)
+    assert (found.num_replicas, found.num_added, found.num_fewer) == (3, -7, 0)
+
+
+def test_fewer_than_hold_the_load_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One replica holds 40 a second without any limit: two have a queue that grows under 100, whatever a run shows."""
+    tried = simulated_until(monkeypatch, 1)
+    found = confirming.confirm(way(), seed=0)
+    assert found.num_replicas == min(tried) == 3
 
 
 def confirmed_as(monkeypatch: pytest.MonkeyPatch, takes: dict[int, int]) -> list[tuple[int, int]]:

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import OutputError, UnsupportedError
+from datahall.events.progress import reported
 from datahall.planner.compare.lead import Lead
 from datahall.planner.sweep.best import ranking
 from datahall.planner.sweep.grid import Grid
 from datahall.planner.sweep.journal import Journal
 from datahall.planner.sweep.processes import answered
-from datahall.planner.sweep.progress import reported
 from datahall.planner.sweep.run import Work, run
 
 FILE = 'version = 1\nask = "show fit"\nmodel = "qwen3-0.6b"\n[deployment]\nchip = "l40s"\n'

@@ -40,7 +40,7 @@ def _run(goodput: Goodput) -> tuple[Row, ...]:
     has = fmt(need.has_bytes_per_s, "bytes_per_s", 3)
     return (
         *rows,
-        _spares(goodput.spares.num, run.job.num_node_chips, _goal(goodput)),
+        _spares(goodput.spares.num, run.job.num_server_chips, _goal(goodput)),
         (
             "checkpoint",
             Quantity(run.job.size.total_bytes, "bytes"),
@@ -88,7 +88,7 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     return (
         ("capacity lost to restarts", Quantity(upkeep.lost_fraction, "fraction"), every),
         more,
-        _spares(upkeep.spares.num, upkeep.num_node_chips, _goal(upkeep)),
+        _spares(upkeep.spares.num, upkeep.num_spare_chips, _goal(upkeep)),
     )
 
 

@@ -111,8 +111,17 @@ def think_table(plan: ServingPlan) -> Table:
     )
 
 
+FOUND = "; above at most where caches found more of prompts than the closed form counts"
+
+
 def _knees(plan: ServingPlan) -> str:
-    """Where the rates within limits are from: the closed form, or a run where that asked for more replicas."""
+    """Where the rates within limits are from, and why one is above the most that the closed form has."""
+    above = any(candidate.held_per_s > candidate.held.most_per_s for candidate in plan.best)
+    return f"{_origins(plan)}{FOUND if above else ''}"
+
+
+def _origins(plan: ServingPlan) -> str:
+    """The closed form, or a run where that asked for more replicas."""
     at = fmt(plan.demand.promise.percentile, "percentile")
     knee = f"the knee, where one of the latencies reaches its limit at {at}"
     added = [candidate.replica.chip.name for candidate in plan.best if candidate.num_added]

@@ -28,6 +28,7 @@ from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.confirm import MOST_ADDED, RESOLUTION, STEP, in_share
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.length import STAYS_SIMULATED, Length, length_of
 from datahall.scenario.sections.deployment import Deployment
 
 WHOLE = 200  # replicas that are simulated, all of them; of more a part, as long as each pool keeps so many:
@@ -141,18 +142,19 @@ def _confirmed(way: Apart, seed: int) -> Apart:
             decode = min(most[1], decode + max(1, round(STEP * decode)))
         else:
             return found
-    decode = _fewest(lambda count: at(prefill, count).keeps, decode)
+    held_by = ceil(way.full_rate_per_s / way.answers.most_per_s)  # fewer have a queue that only grows
+    decode = _fewest(lambda count: at(prefill, count).keeps, decode, least=held_by)
     prefill = _fewest(lambda count: at(count, decode).keeps, prefill)
     return at(prefill, decode)
 
 
-def _fewest(keeps: Callable[[int], bool], enough: int) -> int:
+def _fewest(keeps: Callable[[int], bool], enough: int, *, least: int = 1) -> int:
     """The fewest that keep the limits, from a number that does, by steps that double and then by halves."""
-    broken, step = 0, max(1, round(STEP * enough))
-    while enough > 1 and not broken:
-        tried = max(1, enough - step)
+    broken, step = least - 1, max(1, round(STEP * enough))
+    while enough > least and broken < least:
+        tried = max(least, enough - step)
         step *= 2
-        enough, broken = (tried, 0) if keeps(tried) else (enough, tried)
+        enough, broken = (tried, broken) if keeps(tried) else (enough, tried)
     while enough - broken > max(1.0, RESOLUTION * enough):
         tried = (broken + enough) // 2
         enough, broken = (tried, broken) if keeps(tried) else (enough, tried)
@@ -174,6 +176,16 @@ def _simulated(way: Apart, prefill: int, decode: int, seed: int) -> Apart:
     part = min(1.0, counts[0] / prefill, counts[1] / decode)
     first = Pool(replica=way.replica, count=counts[0], role="prefill", table=way.answers.price.table)
     second = Pool(replica=way.replica, count=counts[1], role="decode", table=way.answers.price.table)
-    stay = way.prompts.prompt_s + way.prompts.handed_s + way.answers.state.tpot_s * way.demand.load.output
-    run = in_share(Fleet(pools=(first, second)), way.demand, way.full_rate_per_s * part, part, stay, seed)
+    long = _length(way, decode, counts[1], way.full_rate_per_s * part)
+    run = in_share(Fleet(pools=(first, second)), way.demand, long, part, seed)
     return msgspec.structs.replace(way, num_prefill=prefill, num_decode=decode, run=run)
+
+
+def _length(way: Apart, decode: int, count: int, rate_per_s: float) -> Length:
+    """Of a run of so many of the replicas for answers, with what comes to them."""
+    each, waits_s = way.full_rate_per_s / decode, way.demand.promise.ttft_s
+    prompt_s = way.prompts.prompt_s + way.prompts.handed_s
+    stay_s = prompt_s + way.answers.state.tpot_s * way.demand.load.output
+    long = length_of(way.answers, each, count, stay_s, longest_wait_s=waits_s, least_replicas=count)
+    num_requests = max(long.num_requests, int(STAYS_SIMULATED * rate_per_s * stay_s))
+    return long._replace(num_requests=num_requests, rate_per_s=rate_per_s)

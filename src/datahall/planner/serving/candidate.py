@@ -159,8 +159,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def num_least(self) -> int:
-        """Replicas without which the load would not be served at all, however long it waits; spare ones beside them."""
-        return max(1, ceil(self.full_rate_per_s / self.held.most_per_s)) + self.num_spare
+        """Replicas without which the load would not be served at all, however long it waits."""
+        return max(1, ceil(self.full_rate_per_s / self.held.most_per_s))
+
+    @property
+    def num_bound(self) -> int:
+        """The fewest that are tried: those, but where caches may find more of prompts than the closed form counts."""
+        return 1 if self.demand.finds_cached else self.num_least
 
     @property
     def spare_fraction(self) -> float:

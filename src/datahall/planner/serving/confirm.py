@@ -16,6 +16,7 @@ from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, length_of
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
@@ -24,8 +25,6 @@ from datahall.workload.traffic.stretch import Stretch
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
-LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
-REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
 RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
 STEP, MOST_ADDED = (
@@ -74,20 +73,22 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom on top.
 
     From what the closed form asks for in steps that double, up or down, until one keeps the limits and a smaller one
-    does not; then halfway between the two.
+    does not; then halfway between the two.  Fewer than hold the load in closed form are not tried: in a run that ends,
+    their queue has not grown as far as it will.
     """
-    most = most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas)
-    tried = min(candidate.num_replicas, most)
+    least = candidate.num_bound
+    most = most or max(least, ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
+    tried = min(max(least, candidate.num_replicas), most)
     step = max(1, round(STEP * tried))
     best = _simulated(candidate, tried, seed)
     broken, enough = (0, tried) if best.keeps else (tried, 0)
-    while (broken < most and not enough) or (enough > 1 and not broken):
-        tried = max(1, enough - step) if enough else min(most, broken + step)
+    while (broken < most and not enough) or (enough > least and not broken):
+        tried = max(least, enough - step) if enough else min(most, broken + step)
         found, step = _simulated(candidate, tried, seed), 2 * step
         best = found if found.keeps or not enough else best
         broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    while best.keeps and enough - broken > max(1.0, RESOLUTION * enough):
-        tried = (broken + enough) // 2
+    while best.keeps and enough - max(broken, least - 1) > max(1.0, RESOLUTION * enough):
+        tried = (max(broken, least - 1) + enough) // 2
         found = _simulated(candidate, tried, seed)
         best = found if found.keeps else best
         broken, enough = (broken, tried) if found.keeps else (tried, enough)
@@ -95,80 +96,79 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 
 
 def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
-    """Some of so many replicas under their share of the load: as many as the least number of requests keeps busy."""
+    """Some of so many replicas under their share of the load."""
+    demand, each = candidate.demand, candidate.full_rate_per_s / count
     waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
-    stay = waits_s + candidate.state.tpot_s * candidate.demand.load.output
-    each = candidate.full_rate_per_s / count
-    num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay))))
-    if (recorded := candidate.demand.stretch) is not None:
-        num = min(count, max(num, ceil(RECORDED_SIMULATED / (each * recorded.span_s))))
-    pool = Pool(replica=candidate.replica, count=num, table=candidate.held.price.table)
-    if candidate.demand.reuse is not None:
-        run = _in_turns(candidate, pool, each * num, seed)
+    stay_s = waits_s + candidate.state.tpot_s * demand.load.output
+    recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
+    long = length_of(
+        candidate.held, each, count, stay_s, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
+    )
+    fleet = Fleet(
+        pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)
+    )
+    if demand.reuse is not None:
+        run = _in_turns(candidate, fleet, long.rate_per_s, seed)
     else:
-        run = in_share(Fleet(pools=(pool,)), candidate.demand, each * num, num / count, stay, seed)
+        run = in_share(fleet, demand, long, long.num_replicas / count, seed)
     added = count - candidate.num_replicas
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
-def in_share(
-    fleet: Fleet, demand: Demand, share_per_s: float, part: float, stay: float, seed: int
-) -> ServingRun:
+def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
     """Single requests at a rate, or those that were recorded, which come to so large a part of all replicas."""
     if demand.stretch is not None:
-        return _replayed(fleet, demand, demand.stretch, share_per_s, part, stay, seed)
-    return _alone(fleet, demand, share_per_s, stay, seed)
+        return _replayed(fleet, demand, demand.stretch, long, part, seed)
+    return _alone(fleet, demand, long, seed)
 
 
-def _alone(fleet: Fleet, demand: Demand, share: float, stay: float, seed: int) -> ServingRun:
+def _alone(fleet: Fleet, demand: Demand, long: Length, seed: int) -> ServingRun:
     """Single requests that come at a rate."""
     asked = msgspec.structs.replace(
         demand.traffic,
-        arrivals=_at_rate(demand.traffic, share),
+        arrivals=_at_rate(demand.traffic, long.rate_per_s),
         users=None,
-        num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay)),
+        num_requests=long.num_requests,
     )
-    window = measured_window(asked.num_requests / share, stay, num_requests=asked.num_requests)
     return simulate_serving(
         fleet,
         generate(asked, seed),
         slo=demand.promise,
         seed=seed,
-        warmup_s=window.start_s,
-        measure_until_s=window.end_s,
-        measure_rows=window.num_rows,
+        warmup_s=long.window.start_s,
+        measure_until_s=long.window.end_s,
+        measure_rows=long.window.num_rows,
     )
 
 
 def _replayed(
-    fleet: Fleet, demand: Demand, recorded: Stretch, share: float, part: float, stay: float, seed: int
+    fleet: Fleet, demand: Demand, recorded: Stretch, long: Length, part: float, seed: int
 ) -> ServingRun:
     """The stretch of a trace as it was recorded, faster by the headroom; of many replicas what comes to some of them.
 
     It is played on from its beginning until each of its requests is measured, and until there are enough.
     """
     trace = recorded.thinned(part, seed) if part < 1.0 else recorded.trace
-    edges = ceil(2.0 * EDGE_STAYS * stay * share)
-    num_requests = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay), len(trace.requests) + edges)
-    window = measured_window(num_requests / share, stay, num_requests=num_requests)
+    filling = ceil((max(long.fills_s, EDGE_STAYS * long.stay_s) + EDGE_STAYS * long.stay_s) * long.rate_per_s)
+    long = long._replace(num_requests=max(long.num_requests, len(trace.requests) + filling))
     return simulate_serving(
         fleet,
-        replay(trace, speed_ratio=share / trace.rate_per_s, num=num_requests),
+        replay(trace, speed_ratio=long.rate_per_s / trace.rate_per_s, num=long.num_requests),
         slo=demand.promise,
         seed=seed,
-        warmup_s=window.start_s,
-        measure_until_s=window.end_s,
-        measure_rows=window.num_rows,
+        warmup_s=long.window.start_s,
+        measure_until_s=long.window.end_s,
+        measure_rows=long.window.num_rows,
     )
 
 
-def _in_turns(candidate: Candidate, pool: Pool, share: float, seed: int) -> ServingRun:
+def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> ServingRun:
     """Conversations, each of which stays on its replica; users ask again when they have read and thought.
 
     A run begins as the closed form has it at that load: where that holds less, with caches that have dropped what was
     there, from which replicas that keep their limits recover.
     """
-    demand, fleet = candidate.demand, Fleet(pools=(pool,), routing=TURNS_ROUTING)
+    demand, fleet = candidate.demand, msgspec.structs.replace(fleet, routing=TURNS_ROUTING)
     users = demand.traffic.users
     if users is not None:
         num = max(1, round(demand.users * candidate.full_load_ratio * share / candidate.full_rate_per_s))

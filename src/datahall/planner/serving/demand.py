@@ -50,6 +50,15 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
         """The pace at which each user reads: that of the limit."""
         return 1.0 / self.promise.tpot_s
 
+    @property
+    def finds_cached(self) -> bool:
+        """Whether caches may have some of a prompt: of earlier turns, or what requests have in common."""
+        if self.stretch is not None:
+            own = self.stretch.requests
+            return bool(own.blocks.size or (own.shared > 0).any() or (own.after >= 0).any())
+        talk = self.traffic.conversation
+        return self.reuse is not None or bool(talk.system_tokens or talk.quoted_tokens)
+
 
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
