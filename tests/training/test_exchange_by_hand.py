@@ -10,6 +10,7 @@ from tests.training.hand import BODY, CLUSTER, DENSE, JOB, KIT, RATE, SEQUENCE, 
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.torus import torus_times
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step.exchange import (
@@ -119,7 +120,7 @@ def test_gradients_are_scattered_and_weights_gathered_over_all_who_share() -> No
     assert one(
         data_exchange(JOB, CLUSTER, space, KIT, halves_between_sharers(JOB, CLUSTER, space, KIT))
     ) == pytest.approx(0.75 * (scattered + gathered))
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     assert one(
         data_exchange(adapters, CLUSTER, space, KIT, halves_between_sharers(adapters, CLUSTER, space, KIT))
     ) == pytest.approx(0.001 * 0.75 * (scattered + gathered))
@@ -228,6 +229,6 @@ def test_what_a_framework_shows_is_shown_however_long_a_slot_is() -> None:
         assert one(data_exchange(JOB, CLUSTER, space, KIT, halves, np.array([slot_s]))) == pytest.approx(
             shown_s
         )
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     found = data_exchange(adapters, CLUSTER, space, KIT, halves, np.array([0.0003]))
     assert one(found) == pytest.approx(0.0058 + 0.0019)

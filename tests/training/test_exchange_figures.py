@@ -34,6 +34,8 @@ from datahall.training.step.step import Job
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
 
+ADAPTERS = (None, Adapters(rank=16, targets="attention"), Adapters(rank=8, quantised=True))
+
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}
 MACHINES: dict[str, dict[str, Any]] = {
@@ -81,7 +83,7 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         global_batch=128,
         precision=precision,
         imbalance=imbalance,
-        adapters_only=draw(st.booleans()),
+        adapters=draw(st.sampled_from(ADAPTERS)),
     )
     assume(layout.is_legal(model, 64, 128))
     return job, layout

@@ -25,6 +25,8 @@ from datahall.training.step.step import Job, kernel_times
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
 
+ADAPTERS = (None, Adapters(rank=16, targets="attention"), Adapters(rank=8, quantised=True))
+
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gpt-3-175b")}
 OFFLOADS = ((), ("optimizer",), ("optimizer:nvme", "activations"), ("parameters",))
@@ -52,7 +54,7 @@ def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
         model=model,
         seq=4096,
         global_batch=32,
-        adapters_only=draw(st.booleans()),
+        adapters=draw(st.sampled_from(ADAPTERS)),
         precision=Precision.named(draw(st.sampled_from(["bf16", "fp32"]))),
         state=draw(st.sampled_from(["", "pure-bf16"])),
     )

@@ -10,6 +10,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options, layout_space
@@ -140,7 +141,7 @@ def test_the_parts_add_up_and_the_stages_hold_the_peak() -> None:
 
 
 def test_frozen_weights_have_no_gradients() -> None:
-    job = Job(model=LLAMA, seq=1024, global_batch=8, adapters_only=True)
+    job = Job(model=LLAMA, seq=1024, global_batch=8, adapters=Adapters(rank=16, targets="attention"))
     found = peak_memory(job, H100, Space.of(Layout()), BOOKS["nemo"])
     assert found.gradient_bytes[0] == found.optimizer_bytes[0] == 0
 

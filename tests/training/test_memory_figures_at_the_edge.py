@@ -7,6 +7,7 @@ import pytest
 
 from datahall.breakdown import Breakdown, false_nodes
 from datahall.catalog import Catalog
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.memory.bookkeeping import BOOKS
@@ -18,7 +19,7 @@ from datahall.training.step.step import Job
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
 JOB = Job(model=SHELF.model("llama-3.1-8b"), seq=4096, global_batch=32)
-ADAPTERS = msgspec.structs.replace(JOB, adapters_only=True)
+ADAPTERS = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
 
 
 def figures(job: Job, layout: Layout, books: str = "nemo") -> list[Breakdown]:

@@ -12,6 +12,7 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.fabric.collectives.choice import collective_times
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.bubble import bubble_time
@@ -25,6 +26,8 @@ from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.step import Job, accumulation_time, kernel_times, round_trip_time
 from datahall.workload.operator import Gemm
 from datahall.workload.parameters import count_parameters
+
+LORA = Adapters(rank=16, targets="attention")
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
@@ -88,7 +91,10 @@ def test_a_product_has_two_gradients_for_its_own_time() -> None:
 
 
 def test_frozen_weights_take_their_gradients_away_and_nothing_else() -> None:
-    whole, frozen = run().stages, run(job=msgspec.structs.replace(JOB, adapters_only=True)).stages
+    whole, frozen = (
+        run().stages,
+        run(job=msgspec.structs.replace(JOB, adapters=LORA)).stages,
+    )
     for all_of_it, left in ((whole.layer, frozen.layer), (whole.last, frozen.last)):
         assert min(all_of_it.kernels_s) > 0
         assert left.kernels_s == pytest.approx((*all_of_it.kernels_s[:2], 0.0), rel=1e-12)
@@ -370,7 +376,7 @@ def test_a_collective_beside_the_kernels_takes_some_of_the_chip() -> None:
 
 
 def test_adapters_run_everything_but_gradients_of_the_weights() -> None:
-    adapters = run(job=msgspec.structs.replace(JOB, adapters_only=True)).stages
+    adapters = run(job=msgspec.structs.replace(JOB, adapters=LORA)).stages
     whole = run().stages
     assert adapters.layer.kernels_s[2] == 0
     assert adapters.layer.kernels_s[:2] == pytest.approx(whole.layer.kernels_s[:2])

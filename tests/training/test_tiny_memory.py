@@ -14,6 +14,7 @@ from tests.workload.tiny import FULL, MLA, MOE, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer, Model
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
@@ -293,7 +294,7 @@ def test_an_eager_framework_has_gradients_of_the_activation_too() -> None:
 
 
 def test_adapters_have_neither_gradients_nor_states_of_the_weights() -> None:
-    frozen = job(tiny(FULL, FULL), adapters_only=True)
+    frozen = job(tiny(FULL, FULL), adapters=Adapters(rank=16, targets="attention"))
     books = msgspec.structs.replace(PLAIN, placeholders=True)
     found = parts(frozen, Layout(), books)
     assert (found["weight"], found["gradient"], found["optimizer"]) == (2624, 0, 0)

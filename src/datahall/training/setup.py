@@ -18,6 +18,7 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingJob
 from datahall.scenario.usual import USUAL_BATCH, USUAL_SEQ
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.asked import LaidOut, laid_out, precision_of
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
@@ -100,7 +101,15 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
         precision=Precision.named(precision_of(asked, file)),
         state=asked.state,
         imbalance=asked.imbalance_ratio,
+        adapters=adapters_of(asked),
     )
+
+
+def adapters_of(asked: TrainingJob) -> Adapters | None:
+    """What is trained in place of the weights; None where these are."""
+    if asked.lora is None:
+        return None
+    return Adapters(rank=asked.lora, targets=asked.lora_targets, quantised=asked.quantised)
 
 
 def framework_of(scenario: Scenario) -> Framework:

@@ -61,6 +61,7 @@ VERBS = (
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
+            "llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8",
         ),
         details=MODEL_DETAILS,
     ),
@@ -71,7 +72,7 @@ VERBS = (
         check="training.early:check_run",
         takes=(
             MODEL,
-            Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
+            Takes("training", only=("seq", "global_batch", "precision", "framework", "state", "adapters…")),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
         ),
