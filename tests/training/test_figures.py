@@ -9,6 +9,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees

@@ -60,6 +60,8 @@ def gathered_frozen(
     """Frozen weights and adapters gathered, fully sharded, each in its own format."""
     parts, each = [], gathered_bytes(job, job.books(framework))
     for (name, whole, sharers, _, stride), value in zip(shares, each, strict=False):
+        if sharers.value == 1:
+            continue
         why = "frozen weights in the mean, and adapters"
         sent = product("weights", [whole, assumed("bytes of a weight", value, "bytes", why)], "bytes")
         one = group_figure(cluster, "all-gather", sent, int(sharers.value), stride)

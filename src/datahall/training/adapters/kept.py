@@ -16,7 +16,7 @@ from datahall.training.layout.columns import Column
 from datahall.training.layout.modules import PARTS
 from datahall.workload.adapters import Projection, projections
 from datahall.workload.forward import forward_pass
-from datahall.workload.memory.activation import SavedTensor
+from datahall.workload.memory.activation import SavedTensor, Split
 from datahall.workload.operator import Gemm, GroupedGemm
 from datahall.workload.sharding import Sharding
 
@@ -103,7 +103,7 @@ def _joined(job: Job) -> list[SavedTensor]:
 
 
 def _tensor(name: str, width: float, value_bytes: float, *, by_rows: bool = False) -> SavedTensor:
-    split = "tensor" if by_rows else "sequence"
+    split: Split = "tensor" if by_rows else "sequence"
     return SavedTensor(name=name, width=width, value_bytes=value_bytes, split=split)
 
 

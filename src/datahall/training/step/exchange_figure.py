@@ -339,8 +339,8 @@ class ExchangeFigures:
         """The same of what has gradients: all of it, or the adapters beside what is no routed expert."""
         if self.job.adapters is None:
             return self._shares()
-        name, held, *others = self._shares()[0]
-        return [(name, trained_leaf(self.job, self.degrees, held), *others)]
+        name, held, sharers, copies, stride = self._shares()[0]
+        return [(name, trained_leaf(self.job, self.degrees, held), sharers, copies, stride)]
 
     def _wire(self) -> Breakdown:
         wire = float(wire_column(self.space.compression, self.job.model, self.gradient().value)[0])
