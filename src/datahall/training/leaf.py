@@ -38,14 +38,20 @@ class Degrees:
 
     Numbers that follow name the field that says them, if somebody does.  `fewest`: replicas are as few as hold all
     experts, for neither they nor the chips have a number; `accumulated`: a layout file states how often gradients
-    are added up in place of a global batch.
+    are added up in place of a global batch; `usual`: sequences of a step where nobody says them.
     """
 
     def __init__(
-        self, layout: Layout, *, planned: bool = False, fewest: bool = False, accumulated: bool = False
+        self,
+        layout: Layout,
+        *,
+        planned: bool = False,
+        fewest: bool = False,
+        accumulated: bool = False,
+        usual: int = USUAL_BATCH,
     ) -> None:
         self.layout, self.planned = layout, planned
-        self.fewest, self.accumulated = fewest, accumulated
+        self.fewest, self.accumulated, self.usual = fewest, accumulated, usual
 
     def number(self, name: str) -> Breakdown:
         """A degree under the name that it has in figures."""
@@ -133,9 +139,9 @@ class Degrees:
     def batch(self, global_batch: int) -> Breakdown:
         """Sequences of a step: as said or as is usual, else what the layout makes of either."""
         name = "global batch"
-        if self.planned or (global_batch == USUAL_BATCH and not self.accumulated):
+        if self.planned or (global_batch == self.usual and not self.accumulated):
             return given(name, global_batch, "count", field="global_batch")
-        usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
+        usual = f"{self.usual:,}, rounded up to what the layout divides"
         how = "by the accumulation of the layout file" if self.accumulated else usual
         inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))
         return modelled(name, global_batch, "count", how, *inputs).unless_said("global_batch")

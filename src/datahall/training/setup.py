@@ -17,9 +17,9 @@ from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingJob
-from datahall.scenario.usual import USUAL_BATCH, USUAL_SEQ
+from datahall.scenario.usual import USUAL_BATCH, USUAL_SEQ, USUAL_TUNING_BATCH
 from datahall.training.adapters.adapters import Adapters
-from datahall.training.layout.asked import LaidOut, laid_out, precision_of
+from datahall.training.layout.asked import LaidOut, laid_out, precision_of, usual_sequences
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
@@ -57,7 +57,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     def degrees(self) -> Degrees:
         """The numbers of the layout as leaves of figures."""
         accumulated = self.file is not None and self.file.accumulation > 0
-        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated)
+        usual = USUAL_BATCH if self.job.adapters is None else USUAL_TUNING_BATCH
+        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated, usual=usual)
 
     @property
     def used(self) -> Used:
@@ -97,7 +98,7 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
     return Job(
         model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
-        global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
+        global_batch=laid.global_batch if laid is not None else asked.global_batch or usual_sequences(asked),
         precision=Precision.named(precision_of(asked, file)),
         state=asked.state,
         imbalance=asked.imbalance_ratio,

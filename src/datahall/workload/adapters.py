@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from datahall.catalog.entries.model import Layer, Model
+from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.forward import Latent, forward_pass
 from datahall.workload.operator import Gemm, Number
 from datahall.workload.sharding import ONE_CHIP, Sharding
@@ -88,6 +89,18 @@ def adapter_parameters(model: Model, targets: Targets, rank: int) -> float:
         count * adapter_widths(model, layer, targets, ONE_CHIP) for layer, count in model.layer_groups()
     )
     return float(rank * layers)
+
+
+def tuning_flop_per_token(model: Model, context: Number, targets: Targets, rank: int) -> Number:
+    """Arithmetic of forward and backward for one token where adapters alone train [FLOP].
+
+        4·N_matmul + 6·adapters + 3·attention
+
+    The gradients of frozen weights, 2·N_matmul, are not formed; the convention is that of `training_flop_per_token`.
+    """
+    frozen = forward_flop_per_token(model, context, "matmul")
+    whole = training_flop_per_token(model, context)
+    return whole - frozen + 6.0 * adapter_parameters(model, targets, rank)
 
 
 def adapted_columns(model: Model, targets: Targets) -> float:

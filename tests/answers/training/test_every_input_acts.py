@@ -25,6 +25,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "context_exchange": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
     "sharded": {"model": "llama-3.1-8b", "chips": 16, "zero": 3},
     "torus": {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "tp": 4, "pp": 4},
+    "tuned": {"model": "llama-3.1-8b", "chips": 16, "lora": 8},
     "narrow": {"model": "llama-3.1-8b", "chips": 512, "on": "fat-tree", "zero": 3, "global_batch": 512},
 }
 # a value of each input that none of the layouts has
@@ -35,6 +36,7 @@ VALUES: dict[str, Any] = {
     "modules": "layernorm", "context_exchange": "all-to-all", "split": "15 17", "offload": "optimizer",
     "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
     "deadline": "100d", "memory_margin": "60 %",
+    "lora": 16, "lora_targets": "attention", "quantised": True,
     "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "spares_enough": "99.99 %", "detect": "1h",
     "reschedule": "1h", "warm_up": "1h", "restart": "3h", "facility": "survey-average", "pue": 1.5, "grid": "sweden",
     "storage": "1 MB/s", "tier": "peer,remote",
@@ -107,7 +109,9 @@ CASES = [
 @pytest.mark.parametrize(("verb", "name"), CASES)
 def test_an_input_acts_or_is_refused_or_said_to_do_nothing(verb: str, name: str) -> None:
     seen = 0
-    for layout in LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "torus", "narrow"):
+    for layout in (
+        LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "tuned", "torus", "narrow")
+    ):
         before = usual(verb, layout)
         after = answered(verb, {**base(verb, layout), name: VALUES[name]})
         if before is None or after is None:

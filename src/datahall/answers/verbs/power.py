@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.scenario.takes import Takes
-from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
+from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH, USUAL_TUNING_BATCH
 
 VERBS = (
     Verb(
@@ -28,7 +28,8 @@ VERBS = (
             ("tokens", "Tokens to train on, for the energy of the whole run."),
             (
                 "global_batch",
-                f"Sequences of a step (default {USUAL_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips where nobody "
+                f"Sequences of a step (default {USUAL_BATCH}, of adapters "
+                f"{USUAL_TUNING_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips where nobody "
                 "says a layout).",
             ),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.scenario.takes import OPERATED, Takes
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ, USUAL_TUNING_BATCH
 
 VERBS = (
     Verb(
@@ -28,12 +28,13 @@ VERBS = (
         means=(
             (
                 "chips",
-                "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
+                "How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of "
+                "adapters the fewest that hold them).",
             ),
             (
                 "global_batch",
-                f"Sequences of a step, all replicas together (default {USUAL_BATCH}); chips they do not divide over "
-                "stay idle.",
+                f"Sequences of a step, all replicas together (default {USUAL_BATCH}, of adapters "
+                f"{USUAL_TUNING_BATCH}); chips they do not divide over stay idle.",
             ),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
             ("precision", f"Number format: bf16, fp8, mxfp8, … (default {USUAL_PRECISION})."),

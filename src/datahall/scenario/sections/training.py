@@ -21,7 +21,7 @@ from datahall.scenario.kinds import (
 )
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.sections.deployment import MOST_CHIPS, MOST_RANK
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ, USUAL_TUNING_BATCH
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
@@ -78,8 +78,8 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     global_batch: Annotated[
         int | None,
         Count(
-            f"Sequences of a step, all replicas together (default: the layout file's, else {USUAL_BATCH}, rounded up to what the "
-            "layout divides).",
+            f"Sequences of a step, all replicas together (default: the layout file's, else {USUAL_BATCH}, of adapters "
+            f"{USUAL_TUNING_BATCH}, rounded up to what the layout divides).",
             most=2**30,
         ),
     ] = None

@@ -12,7 +12,7 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION
+from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_TUNING_BATCH
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.order import check_order
@@ -107,7 +107,7 @@ def laid_out(scenario: Scenario) -> LaidOut:
     return LaidOut(
         layout=layout,
         num_chips=chips or layout.num_chips,
-        global_batch=_stated_batch(job, file, layout) or usual_batch(layout),
+        global_batch=_stated_batch(job, file, layout) or usual_batch(layout, usual_sequences(job)),
         schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
         fewest=chips is None and not _states_dp(asked, file),
@@ -147,11 +147,16 @@ def _batch_of_file(file: LayoutFile, layout: Layout) -> int:
     return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
 
 
-def usual_batch(layout: Layout) -> int:
+def usual_sequences(job: TrainingJob) -> int:
+    """The global batch that is usual of a job, whatever its layout."""
+    return USUAL_BATCH if job.lora is None else USUAL_TUNING_BATCH
+
+
+def usual_batch(layout: Layout, sequences: int = USUAL_BATCH) -> int:
     """The global batch where nobody says one: the usual, or the next number that the layout divides.
 
     >>> usual_batch(Layout(tp=8, dp=4)), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
     (1024, 1026, 1152)
     """
     unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
-    return -(-USUAL_BATCH // unit) * unit
+    return -(-sequences // unit) * unit

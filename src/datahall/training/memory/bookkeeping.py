@@ -79,8 +79,8 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "fsdp": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
         # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
         "torchtitan": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
-        # MLPerf's adapters: frozen weights are kept in one byte
-        "mlperf-lora": Bookkeeping(state="fp8-parameters", narrow_activations=True),
+        # MLPerf's adapters: frozen weights are kept in one byte, and a tenth of what goes into adapters is dropped
+        "mlperf-lora": Bookkeeping(state="fp8-parameters", narrow_activations=True, adapter_dropout="joined"),
         # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
         "megatron-deepspeed-bf16": Bookkeeping(
             state="",

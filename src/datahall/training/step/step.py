@@ -57,6 +57,7 @@ from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import held_by, stage_depths
+from datahall.workload.adapters import tuning_flop_per_token
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator
@@ -102,9 +103,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         """Steps of a run: whole global batches until the tokens are used up."""
         return max(1, ceil(num_tokens / self.batch_tokens - 1e-9))
 
+    @property
+    def flop_per_token(self) -> float:
+        """Model FLOPs of a token forward and backward, attention causal and nothing recomputed."""
+        if self.adapters is None:
+            return float(training_flop_per_token(self.model, float(self.seq)))
+        return float(
+            tuning_flop_per_token(self.model, float(self.seq), self.adapters.targets, self.adapters.rank)
+        )
+
     def mfu_fraction(self, cluster: Cluster, step_s: float) -> float:
         """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
-        per_token = float(training_flop_per_token(self.model, float(self.seq)))
+        per_token = self.flop_per_token
         peak_flop_per_s = cluster.chip.peak(self.precision.compute)
         return float(mfu_fraction(self.batch_tokens / step_s, per_token, cluster.num_chips, peak_flop_per_s))
 

@@ -15,9 +15,9 @@ from datahall.planner.training.choice import best_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
+from datahall.scenario.usual import CHIPS_PER_SEQUENCE
 from datahall.training.early import says_layout
-from datahall.training.layout.asked import said_precision
+from datahall.training.layout.asked import said_precision, usual_sequences
 from datahall.training.layout.space import WIDE
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
@@ -72,4 +72,6 @@ def _searched(scenario: Scenario) -> Step:
 
 def usual_batch(scenario: Scenario, num_chips: int) -> int:
     """The global batch that was said, or a sequence for every 16 chips, at least the usual one."""
-    return scenario.one(TrainingJob).global_batch or max(USUAL_BATCH, num_chips // CHIPS_PER_SEQUENCE)
+    return scenario.one(TrainingJob).global_batch or max(
+        usual_sequences(scenario.one(TrainingJob)), num_chips // CHIPS_PER_SEQUENCE
+    )
