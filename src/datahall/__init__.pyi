@@ -232,6 +232,9 @@ def plan_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -272,7 +275,8 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
+        Sequences of a step, all replicas together (default 1024, of adapters 8); chips they do not divide
+        over stay idle.
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
@@ -280,6 +284,13 @@ def plan_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
@@ -287,7 +298,8 @@ def plan_train(
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
-        How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).
+        How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of
+        adapters the fewest that hold them).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -337,6 +349,7 @@ def plan_train(
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
+        datahall plan train llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8
     """
 
 def compare(
@@ -811,6 +824,9 @@ def show_memory(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     on: str = "",
     chips: str | int | None = None,
     chip: str = "",
@@ -848,8 +864,8 @@ def show_memory(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -857,6 +873,13 @@ def show_memory(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
@@ -923,6 +946,9 @@ def show_checkpoint(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -979,8 +1005,8 @@ def show_checkpoint(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -988,6 +1014,13 @@ def show_checkpoint(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None
@@ -1169,6 +1202,9 @@ def show_power(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -1227,7 +1263,8 @@ def show_power(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step (default 1024, or one for every 16 chips where nobody says a layout).
+        Sequences of a step (default 1024, of adapters 8, or one for every 16 chips where nobody says a
+        layout).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1235,6 +1272,13 @@ def show_power(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -2431,6 +2475,9 @@ def simulate_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -2475,8 +2522,8 @@ def simulate_train(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2484,6 +2531,13 @@ def simulate_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -2566,6 +2620,9 @@ def simulate_run(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -2648,8 +2705,8 @@ def simulate_run(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2657,6 +2714,13 @@ def simulate_run(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None

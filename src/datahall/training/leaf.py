@@ -74,7 +74,7 @@ class Degrees:
         """All chips as a number that replicas follow from."""
         num = self.layout.num_chips
         if self.planned:
-            return chosen("chips", num, "count", "the fewest that are done in time").unless_said("chips")
+            return chosen("chips", num, "count", "the fewest that are enough").unless_said("chips")
         return given("chips", num, "count", field="chips")
 
     def replicas(self) -> Breakdown:

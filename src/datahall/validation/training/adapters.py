@@ -1,4 +1,4 @@
-"""Peaks of memory of fine-tuning by adapters, from tables and logs of those who publish tools for it.
+"""Peaks of memory and steps of fine-tuning by adapters, from tables and logs of those who publish tools for it.
 
 A row names model, adapters, batch, sequence and what is recomputed and sharded; how a tool keeps tensors is read from
 its code of the time and stands in `BOOKS`.  No row was fitted on.
@@ -10,17 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from datahall.catalog import load
+from datahall.cluster.cluster import cluster_of
 from datahall.errors import DatahallError
 from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS
 from datahall.training.memory.peak import peak_memory
-from datahall.training.step.step import Job
+from datahall.training.step.framework import framework
+from datahall.training.step.step import Job, step_band, step_times
 from datahall.units import GIB
 from datahall.validation.measurement import Format, Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
-from datahall.validation.training.rows import MEMORY, MEMORY_BAND
+from datahall.validation.training.rows import MEMORY, MEMORY_BAND, STEP
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.targets import TARGETS
 
@@ -40,32 +42,44 @@ def predict_rows(rows: Sequence[Row]) -> Iterable[Outcome]:
 
 
 def predict(row: Row) -> Iterator[Outcome]:
-    """The peak of memory that a row should have had."""
+    """The peak of memory that a row should have had, or the step where it states that."""
     if row.text("doubt"):
         raise RowError(row.text("doubt"))
     job, layout = task(row)
-    chip = load().chip(row.text("chip"))
-    memory = peak_memory(job, chip, Space.of(layout), BOOKS[row.text("books")])
-    predicted = float(getattr(memory, f"{row.text('measure')}_bytes")[0])
-    unit_bytes = UNITS.get(row.text("unit"))
-    if unit_bytes is None:
-        raise RowError(f'unit "{row.text("unit")}" is none of {", ".join(UNITS)}')
+    chip, space = load().chip(row.text("chip")), Space.of(layout)
+    if row.text("step_s"):
+        kit = framework(row.text("framework"))
+        cluster = cluster_of(chip, layout.dp)
+        predicted = float(step_times(job, cluster, space, kit).step_s[0])
+        measured, band = row.positive("step_s"), step_band(job, cluster, kit)
+        yield unless_fitted(row, _prediction(row, job, layout, STEP, (measured, predicted), band))
+    else:
+        memory = peak_memory(job, chip, space, BOOKS[row.text("books")])
+        predicted = float(getattr(memory, f"{row.text('measure')}_bytes")[0])
+        measured = row.positive("peak") * UNITS[_word(row, "unit", tuple(UNITS))]
+        yield unless_fitted(row, _prediction(row, job, layout, MEMORY, (measured, predicted), MEMORY_BAND))
+
+
+def _prediction(
+    row: Row, job: Job, layout: Layout, metric: str, figures: tuple[float, float], band: tuple[float, float]
+) -> Prediction:
+    """What was measured and what is predicted of a row."""
+    measured, predicted = figures
     assert job.adapters is not None
     words = f"{row.text('model')}, {job.adapters.words}, {layout.words}, {job.seq} tokens"
-    found = Prediction(
+    return Prediction(
         source=row.text("source"),
-        hardware=chip.name,
+        hardware=load().chip(row.text("chip")).name,
         model=row.text("model"),
         label=words,
         where=row.where,
-        measured=row.positive("peak") * unit_bytes,
+        measured=measured,
         predicted=predicted,
-        low=predicted * MEMORY_BAND[0],
-        high=predicted * MEMORY_BAND[1],
-        unit="bytes",
-        metric=MEMORY,
+        low=predicted * band[0],
+        high=predicted * band[1],
+        unit="s" if metric == STEP else "bytes",
+        metric=metric,
     )
-    yield unless_fitted(row, found)
 
 
 def task(row: Row) -> tuple[Job, Layout]:
