@@ -116,10 +116,14 @@ def test_what_adapters_keep_of_a_token() -> None:
 
 def test_inputs_that_nothing_needs_are_kept_by_old_kernels_alone() -> None:
     few = Adapters(rank=2, targets="query-value", quantised=True)
-    old = msgspec.structs.replace(PLAIN, keeps_frozen_inputs=True)
+    old = msgspec.structs.replace(PLAIN, keeps_frozen_inputs="quantised")
     shrunk = 2 * 2 * 2
     assert parts(job(few))["activation"] == 2 * 15 * (200 - 16 - 24 + shrunk)
     assert parts(job(few), books=old)["activation"] == 2 * 15 * (200 + shrunk)
+    wide = msgspec.structs.replace(few, quantised=False)
+    assert parts(job(wide), books=old)["activation"] == 2 * 15 * (200 - 16 - 24 + shrunk)
+    every = msgspec.structs.replace(PLAIN, keeps_frozen_inputs="all")
+    assert parts(job(wide), books=every)["activation"] == 2 * 15 * (200 + shrunk)
 
 
 @given(

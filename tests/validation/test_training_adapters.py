@@ -19,7 +19,7 @@ CELLS = {
 
 
 def rows() -> list[Row]:
-    path = resources.files("datahall.validation").joinpath("data/training/adapters.csv")
+    path = resources.files("datahall.validation").joinpath("data/training/tuning.csv")
     with path.open(encoding="utf-8") as file:
         return [Row(f"{at}", cells) for at, cells in enumerate(csv.DictReader(file), start=2)]
 

@@ -29,7 +29,7 @@ class CheckpointSize(msgspec.Struct, frozen=True, kw_only=True):
     state_bytes: float  # of one parameter, of the optimizer
     chip_bytes: float
     recipe: str
-    of: str = "parameters of the model"
+    of: str = "the model"  # whose parameters they are
 
     @property
     def total_bytes(self) -> float:
@@ -50,7 +50,7 @@ class CheckpointSize(msgspec.Struct, frozen=True, kw_only=True):
                 assumed("states of the optimizer", self.state_bytes, "bytes", why),
             ],
         )
-        count = derived(self.of, self.num_parameters, "count")
+        count = derived(f"parameters of {self.of}", self.num_parameters, "count")
         return product("checkpoint", [each, count], "bytes")
 
 
@@ -89,5 +89,5 @@ def _adapters(job: Job, layout: Layout, books: Bookkeeping) -> CheckpointSize:
         state_bytes=books.recipe.optimizer,
         chip_bytes=kept * num / layout.num_chips,
         recipe=books.state or "of the framework",
-        of="parameters of the adapters",
+        of="the adapters",
     )

@@ -64,7 +64,7 @@ def _unneeded(
 ) -> set[str]:
     """Tensors that only a frozen weight's gradient would need."""
     normalised = {f"{norm}_normalised" for norm in ("norm_1", "norm_2", "latent_norm")}
-    if books.keeps_frozen_inputs and adapters.quantised:
+    if books.keeps_frozen_inputs == "all" or (books.keeps_frozen_inputs and adapters.quantised):
         return normalised
     one_norm = kind.mixer == "none" or model.norms_per_layer == 1  # it feeds both blocks, or the MLP alone
     read_by = {

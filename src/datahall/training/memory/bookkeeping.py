@@ -51,7 +51,7 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     # what dropout before an adapter keeps: nothing without it, else a copy of the input and a mask, once for the
     # matrices that a product joins or for each of them
     adapter_dropout: Literal["", "joined", "each matrix"] = ""
-    keeps_frozen_inputs: bool = False  # 4-bit products keep their input though nothing reads it
+    keeps_frozen_inputs: Literal["", "quantised", "all"] = ""  # of products whose input nothing reads
     # queries, keys and values are views of what one product made, which stays whole, and so does what adapters of some
     # of them alone made, as the source of an index copy
     keeps_joined: bool = False
@@ -79,8 +79,10 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "fsdp": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
         # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
         "torchtitan": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
-        # MLPerf's adapters: frozen weights are kept in one byte, and a tenth of what goes into adapters is dropped
-        "mlperf-lora": Bookkeeping(state="fp8-parameters", narrow_activations=True, adapter_dropout="joined"),
+        # MLPerf's adapters: frozen weights are kept in one byte; dropout runs again in backward
+        "mlperf-lora": Bookkeeping(
+            state="fp8-parameters", narrow_activations=True, keeps_frozen_inputs="all"
+        ),
         # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
         "megatron-deepspeed-bf16": Bookkeeping(
             state="",
@@ -108,7 +110,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             placeholders=False,
             pads_vocab=False,
             adapter_dropout="joined",
-            keeps_frozen_inputs=True,
+            keeps_frozen_inputs="quantised",
             keeps_joined=True,
         ),
         # PEFT under Transformers before 4.45, which widened the logits; bitsandbytes before 0.43.2
@@ -121,7 +123,7 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             placeholders=False,
             pads_vocab=False,
             adapter_dropout="each matrix",
-            keeps_frozen_inputs=True,
+            keeps_frozen_inputs="quantised",
         ),
         # torchtune before its loss in chunks: logits of 32 bits, compiled
         "torchtune-wide": Bookkeeping(
