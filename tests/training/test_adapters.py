@@ -86,6 +86,9 @@ def test_routed_experts_are_quantised_and_have_no_adapters() -> None:
     frozen = (attention + experts + shared) * NF4_BYTES + 2 * (others + 2 * 160)
     assert found["weight"] == pytest.approx(frozen + 2 * 2 * (40 + 16))
     assert found["gradient"] == 4 * 2 * (40 + 16)
+    # of a token: three tensors of norms, attention 64, scores 32, of experts gate, up and output 80, of the shared one
+    # gate and up 40, and what the A of attention made 16; nothing that goes into experts
+    assert found["activation"] == 15 * (3 * 16 + 64 + 32 + 80 + 40 + 16)
 
 
 def test_full_sharding_spreads_what_is_frozen_and_gathers_two_units() -> None:

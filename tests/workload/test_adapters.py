@@ -7,10 +7,15 @@ from tests.workload.tiny import FULL, MLA, MOE, RECURRENT, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer
-from datahall.workload.adapters import adapter_parameters, adapter_widths, projections, tuning_flop_per_token
+from datahall.workload.adapters.count import (
+    adapter_parameters,
+    adapter_widths,
+    projections,
+    tuning_flop_per_token,
+)
+from datahall.workload.adapters.targets import TARGETS, Targets
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.sharding import ONE_CHIP, Sharding
-from datahall.workload.targets import TARGETS, Targets
 
 SHELF = Catalog(user=False)
 

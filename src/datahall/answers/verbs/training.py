@@ -33,8 +33,8 @@ VERBS = (
             ),
             (
                 "global_batch",
-                f"Sequences of a step, all replicas together (default {USUAL_BATCH}, of adapters "
-                f"{USUAL_TUNING_BATCH}); chips they do not divide over stay idle.",
+                f"Sequences of a step, all replicas together (default {USUAL_BATCH}); of adapters "
+                f"{USUAL_TUNING_BATCH}. Chips they do not divide over stay idle.",
             ),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
             ("precision", f"Number format: bf16, fp8, mxfp8, … (default {USUAL_PRECISION})."),

@@ -24,9 +24,9 @@ from datahall.inference.fleet.response_cache import lru_hits
 from datahall.inference.memory.offload import host_bytes_per_s
 from datahall.inference.step.kernels import Passes, sharding_of
 from datahall.silicon.kernel import memory_bandwidth
-from datahall.workload.adapters import Projection, projections
+from datahall.workload.adapters.count import Projection, projections
+from datahall.workload.adapters.targets import Targets
 from datahall.workload.operator import Gemm, Operator, Stream
-from datahall.workload.targets import Targets
 from datahall.workload.traffic.popularity import zipf_shares
 
 Column = NDArray[np.float64]

@@ -31,9 +31,9 @@ from datahall.scenario.words import (
     TIERS,
     Schedule,
 )
+from datahall.workload.adapters.targets import TARGETS, Targets
 from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.memory.recompute import RECOMPUTES
-from datahall.workload.targets import TARGETS, Targets
 
 ADAPTERS = "adapters"  # inputs that verbs take together
 USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1

@@ -13,9 +13,9 @@ import msgspec
 
 from datahall.breakdown import Source
 from datahall.catalog.entries.model import Layer, Model
-from datahall.workload.adapters import adapter_parameters
+from datahall.workload.adapters.count import adapter_parameters
+from datahall.workload.adapters.targets import Targets
 from datahall.workload.parameters import LATENT, count_parameters, layer_parameters
-from datahall.workload.targets import Targets
 
 if TYPE_CHECKING:
     from datahall.training.memory.bookkeeping import Bookkeeping
@@ -69,8 +69,8 @@ def trained_parameters(job: Job) -> float:
 class FrozenBytes(msgspec.Struct, frozen=True):
     """Bytes of one frozen weight: of a linear layer, and of what is never quantised (tables, norms, routers)."""
 
-    linear: float
-    wide: float
+    linear_bytes: float
+    wide_bytes: float
 
 
 def frozen_bytes(job: Job, books: Bookkeeping) -> FrozenBytes:
@@ -86,16 +86,16 @@ def mean_frozen_bytes(job: Job, books: Bookkeeping) -> tuple[float, float]:
     each, counts = frozen_bytes(job, books), count_parameters(job.model)
     dense = counts.total - counts.expert
     linear = counts.sharded + sum(part.count for part in counts.parts if part.name == LATENT)
-    return (linear * each.linear + (dense - linear) * each.wide) / dense, each.linear
+    return (linear * each.linear_bytes + (dense - linear) * each.wide_bytes) / dense, each.linear_bytes
 
 
 class Frozen(msgspec.Struct, frozen=True):
     """Weights of one layer by format and by the way they are divided."""
 
-    sharded: float  # linear layers, cut over tp
-    latent: float  # linear layers, whole on every chip
-    whole: float  # norms, routers: whole, and never quantised
-    expert: float
+    num_sharded: float  # linear layers, cut over tp
+    num_latent: float  # linear layers, whole on every chip
+    num_whole: float  # norms, routers: whole, and never quantised
+    num_expert: float
 
 
 def frozen_layer(model: Model, kind: Layer) -> Frozen:

@@ -15,7 +15,7 @@ from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths
 from datahall.training.step.compression import kept_column
 from datahall.training.step.exchange import gathered_bytes
-from datahall.workload.adapters import ADAPTED
+from datahall.workload.adapters.count import ADAPTED
 from datahall.workload.parameters import count_parameters
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class TunedFigures:
         wide = self._values("tables, norms and routers", float(self.held.wide[0]))
         parts = [product("linear layers", [linear, self._linear_bytes()], "bytes")] if linear.value else []
         as_multiplied = assumed(
-            "bytes of a value", self.each.wide, "bytes", "as it is multiplied: nothing updates it"
+            "bytes of a value", self.each.wide_bytes, "bytes", "as it is multiplied: nothing updates it"
         )
         parts.append(product("never quantised", [wide, as_multiplied], "bytes"))
         return total("frozen, besides routed experts", parts)
@@ -167,7 +167,7 @@ class TunedFigures:
         return product("frozen, routed experts", [held_here, self._linear_bytes()], "bytes")
 
     def _linear_bytes(self) -> Breakdown:
-        name, each = "bytes of a frozen weight", self.each.linear
+        name, each = "bytes of a frozen weight", self.each.linear_bytes
         if self.job.adapters is not None and self.job.adapters.quantised:
             why = "4 bits, 8 for the scale of 64 values, 32 for the scale of 256 scales"
             return assumed(name, each, "bytes", why, NF4)

@@ -14,7 +14,7 @@ import numpy as np
 from datahall.catalog.entries.model import Layer, Model
 from datahall.training.layout.columns import Column
 from datahall.training.layout.modules import PARTS
-from datahall.workload.adapters import Projection, projections
+from datahall.workload.adapters.count import Projection, projections
 from datahall.workload.forward import forward_pass
 from datahall.workload.memory.activation import SavedTensor, Split
 from datahall.workload.operator import Gemm, GroupedGemm

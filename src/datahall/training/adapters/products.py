@@ -14,7 +14,7 @@ import msgspec
 
 from datahall.catalog.number_formats import bytes_per_value
 from datahall.training.adapters.kept import WIDE_PRODUCTS
-from datahall.workload.adapters import ADAPTED, adapted_columns
+from datahall.workload.adapters.count import ADAPTED, adapted_columns
 from datahall.workload.backward import Gradients, gradient_operators
 from datahall.workload.fusion import Fusion
 from datahall.workload.operator import Gemm, GroupedGemm, Number, Operator, Stream, gemm_flop

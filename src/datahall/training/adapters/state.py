@@ -16,7 +16,7 @@ from datahall.training.layout.columns import Column, Space
 from datahall.training.pipeline.table import order_of
 from datahall.training.step.compression import kept_column
 from datahall.training.step.stage import Run, num_tables
-from datahall.workload.adapters import adapter_widths
+from datahall.workload.adapters.count import adapter_widths
 from datahall.workload.memory.state import ChipParameters, state_bytes
 from datahall.workload.sharding import Sharding
 
@@ -35,7 +35,7 @@ class Held(NamedTuple):
 
     def bytes_of(self, each: FrozenBytes) -> tuple[Column, Column]:
         """What is frozen of all besides experts, and of experts [B]."""
-        return each.linear * self.linear + each.wide * self.wide, each.linear * self.expert
+        return each.linear_bytes * self.linear + each.wide_bytes * self.wide, each.linear_bytes * self.expert
 
 
 def held(job: Job, rows: Space, run: Run, head_values: Column, schedule: str) -> Held:
@@ -46,9 +46,9 @@ def held(job: Job, rows: Space, run: Run, head_values: Column, schedule: str) ->
     for kind, count in run.layers:
         frozen = frozen_layer(job.model, kind)
         widths = adapter_widths(job.model, kind, job.adapters.targets, Sharding(tp=rows.tp))
-        linear = linear + count * (frozen.sharded / rows.tp + frozen.latent)
-        wide = wide + count * frozen.whole
-        expert = expert + count * frozen.expert / rows.expert_ways
+        linear = linear + count * (frozen.num_sharded / rows.tp + frozen.num_latent)
+        wide = wide + count * frozen.num_whole
+        expert = expert + count * frozen.num_expert / rows.expert_ways
         adapters = adapters + count * job.adapters.rank * widths
     wide = wide + num_tables(job.model, rows, run) * head_values
     return Held(copies * linear, copies * wide, copies * expert, copies * adapters)
@@ -56,11 +56,11 @@ def held(job: Job, rows: Space, run: Run, head_values: Column, schedule: str) ->
 
 def largest_unit(job: Job, rows: Space, run: Run, head_values: Column, each: FrozenBytes) -> Column:
     """The layer of a stage, or its tables, that take the most where they are whole [B]: what is gathered at once."""
-    sizes = [num_tables(job.model, rows, run) * head_values * each.wide]
+    sizes = [num_tables(job.model, rows, run) * head_values * each.wide_bytes]
     for kind, _ in run.layers:
         frozen = frozen_layer(job.model, kind)
-        linear = frozen.sharded / rows.tp + frozen.latent + frozen.expert / rows.expert_ways
-        sizes.append(each.linear * linear + each.wide * frozen.whole)
+        linear = frozen.num_sharded / rows.tp + frozen.num_latent + frozen.num_expert / rows.expert_ways
+        sizes.append(each.linear_bytes * linear + each.wide_bytes * frozen.num_whole)
     return np.asarray(np.max(np.broadcast_arrays(*sizes), axis=0))
 
 

@@ -41,14 +41,7 @@ from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.exchange import CONTEXT_EXPOSED
 from datahall.training.step.experts import EXCHANGES, blocks_left, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
-from datahall.training.step.passes import (
-    BLOCKS,
-    EXPERT_GROUPS,
-    HEADS,
-    RING,
-    STREAM_SHARE,
-    Passes,
-)
+from datahall.training.step.passes import BLOCKS, EXPERT_GROUPS, HEADS, RING, STREAM_SHARE, Passes
 from datahall.training.step.step import Job
 from datahall.workload.parameters import count_parameters
 

@@ -57,7 +57,7 @@ from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import held_by, stage_depths
-from datahall.workload.adapters import tuning_flop_per_token
+from datahall.workload.adapters.count import tuning_flop_per_token
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator

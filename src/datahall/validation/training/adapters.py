@@ -23,8 +23,8 @@ from datahall.units import GIB
 from datahall.validation.measurement import Format, Outcome, Row, RowError, unless_fitted
 from datahall.validation.scorecard import Prediction, Unsupported
 from datahall.validation.training.rows import MEMORY, STEP
+from datahall.workload.adapters.targets import TARGETS
 from datahall.workload.memory.recompute import RECOMPUTES
-from datahall.workload.targets import TARGETS
 
 UNITS = {"GB": 1e9, "GiB": GIB}
 Word = TypeVar("Word", bound=str)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from datahall.catalog.entries.model import Layer, Model
+from datahall.workload.adapters.targets import Targets
 from datahall.workload.flops import forward_flop_per_token, training_flop_per_token
 from datahall.workload.forward import Latent, forward_pass
 from datahall.workload.operator import Gemm, Number
 from datahall.workload.sharding import ONE_CHIP, Sharding
-from datahall.workload.targets import Targets
 
 # products that are adapted, and how many matrices of the checkpoint each one joins
 ATTENTION = {"qkv": 3, "qkv_down": 2, "q_up": 1, "kv_up": 1, "attention_output": 1}
