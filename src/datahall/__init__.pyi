@@ -275,7 +275,7 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024, of adapters 8); chips they do not divide
+        Sequences of a step, all replicas together (default 1024); of adapters 8. Chips they do not divide
         over stay idle.
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
