@@ -18,7 +18,8 @@ TRAINED: dict[str, Any] = {
     "dp": 2, "zero": 2, "micro_batch": 2, "recompute": "full", "schedule": "zb", "etp": 2, "shard": 2,
     "modules": "layernorm", "context_exchange": "all-to-all", "split": "15 17", "offload": "optimizer",
     "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
-    "deadline": "100d", "memory_margin": "60 %", "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s",
+    "deadline": "100d", "memory_margin": "60 %", "lora": 16, "lora_targets": "attention", "quantised": True,
+    "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s",
     "oversubscription": "31:1",
 }  # fmt: skip
 OPERATED: dict[str, Any] = {

@@ -341,6 +341,9 @@ def plan_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str | Sequence[str] = "",
@@ -401,7 +404,8 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
+        Sequences of a step, all replicas together (default 1024); of adapters 8. Chips they do not divide
+        over stay idle.
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
@@ -409,6 +413,13 @@ def plan_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
@@ -416,7 +427,8 @@ def plan_train(
     on : str | Sequence[str]
         Topology, or a fabric that was built; several side by side: tree,fat-tree,torus.
     chips : str | int | None
-        How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).
+        How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of
+        adapters the fewest that hold them).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -982,6 +994,9 @@ def show_memory(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     on: str = "",
     chips: str | int | None = None,
     chip: str = "",
@@ -1019,8 +1034,8 @@ def show_memory(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1028,6 +1043,13 @@ def show_memory(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
@@ -1094,6 +1116,9 @@ def show_checkpoint(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -1150,8 +1175,8 @@ def show_checkpoint(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1159,6 +1184,13 @@ def show_checkpoint(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None
@@ -1340,6 +1372,9 @@ def show_power(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -1398,7 +1433,8 @@ def show_power(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step (default 1024, or one for every 16 chips where nobody says a layout).
+        Sequences of a step (default 1024, of adapters 8, or one for every 16 chips where nobody says a
+        layout).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1406,6 +1442,13 @@ def show_power(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -2602,6 +2645,9 @@ def simulate_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -2646,8 +2692,8 @@ def simulate_train(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2655,6 +2701,13 @@ def simulate_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -2737,6 +2790,9 @@ def simulate_run(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -2819,8 +2875,8 @@ def simulate_run(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
+        rounded up to what the layout divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2828,6 +2884,13 @@ def simulate_run(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None

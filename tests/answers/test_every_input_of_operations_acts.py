@@ -94,6 +94,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "notice": {"preempted_every": "20d"},
     "planned": {"planned_every": "2d"},
     "slow_by": {"slow_hosts": "10 %"},
+    "lora_targets": {"lora": 8},
+    "quantised": {"lora": 8},
     "compress": {"zero": 2},
     "shard": {"zero": 3},
     "battery_type": {"battery": 2},

@@ -18,6 +18,7 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingJob
 from datahall.scenario.usual import USUAL_SEQ
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.asked import LaidOut, laid_out, precision_of, usual_batch
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
@@ -56,7 +57,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     def degrees(self) -> Degrees:
         """The numbers of the layout as leaves of figures."""
         accumulated = self.file is not None and self.file.accumulation > 0
-        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated)
+        return Degrees(
+            self.layout, fewest=self.fewest, accumulated=accumulated, tunes=self.job.adapters is not None
+        )
 
     @property
     def used(self) -> Used:
@@ -99,11 +102,21 @@ def job_of(scenario: Scenario, laid: LaidOut | None = None, *, num_chips: int = 
     return Job(
         model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
-        global_batch=laid.global_batch if laid is not None else asked.global_batch or usual_batch(num_chips),
+        global_batch=laid.global_batch
+        if laid is not None
+        else asked.global_batch or usual_batch(num_chips, tunes=asked.lora is not None),
         precision=Precision.named(precision_of(asked, file)),
         state=asked.state,
         imbalance=asked.imbalance_ratio,
+        adapters=adapters_of(asked),
     )
+
+
+def adapters_of(asked: TrainingJob) -> Adapters | None:
+    """What is trained in place of the weights; None where these are."""
+    if asked.lora is None:
+        return None
+    return Adapters(rank=asked.lora, targets=asked.lora_targets, quantised=asked.quantised)
 
 
 def framework_of(scenario: Scenario) -> Framework:

@@ -23,6 +23,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "context_exchange": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
     "sharded": {"model": "llama-3.1-8b", "chips": 16, "zero": 3},
     "torus": {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "tp": 4, "pp": 4},
+    "tuned": {"model": "llama-3.1-8b", "chips": 16, "lora": 8},
     "narrow": {"model": "llama-3.1-8b", "chips": 512, "on": "fat-tree", "zero": 3, "global_batch": 512},
 }
 ELSEWHERE = {
@@ -77,7 +78,9 @@ CASES = [
 @pytest.mark.parametrize(("verb", "name"), CASES)
 def test_an_input_acts_or_is_refused_or_said_to_do_nothing(verb: str, name: str) -> None:
     seen = 0
-    for layout in LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "torus", "narrow"):
+    for layout in (
+        LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "tuned", "torus", "narrow")
+    ):
         before = usual(verb, layout)
         after = answered(verb, {**base(verb, layout), name: VALUES[name]})
         if before is None or after is None:

@@ -196,8 +196,8 @@ def _chart(run: Run) -> LineChart:
 def _notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
     size = run.job.size
     lines = [
-        f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter, each distinct value once; "
-        "replicas share the writing",
+        f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter of {size.of}, each "
+        "distinct value once; replicas share the writing",
         "ETTR counts failures at any time, in restarts too (renewal); planned stops and waits for repair are left out",
         "copies leave beside the traffic of the steps, whose slowing is not counted",
     ]

@@ -27,7 +27,13 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.sensitivity import sensitivity_charts
-from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes, why_lost
+from datahall.answers.training.words import (
+    adapter_notes,
+    beside_simulation,
+    routing_notes,
+    torus_failure_notes,
+    why_lost,
+)
 from datahall.cluster.gone import besides
 from datahall.cluster.used import used_by_machine
 from datahall.errors import option
@@ -301,6 +307,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
+        *adapter_notes(plan.job),
         *_preferred(plan),
         *_all_chips(plan),
         f"each chip keeps {fmt(found.options.margin_fraction, 'fraction')} of its memory free at least "
@@ -308,7 +315,8 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         "time is that of the steps, unless it says with interruptions; evaluation comes on top",
         *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
-        "MFU counts causal attention and no recomputation",
+        "MFU counts causal attention and no recomputation"
+        f"{', nor gradients of frozen weights' if plan.job.adapters is not None else ''}",
     )
 
 
@@ -370,7 +378,7 @@ def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | N
 
 def _batch_said(plan: TrainingPlan, num_chips: int, layout: Layout | None = None) -> dict[str, Plain | None]:
     """The global batch for a question that would take another: of a plan on other chips, or with others left idle."""
-    usual = usual_batch(num_chips, layout) == plan.job.global_batch
+    usual = usual_batch(num_chips, layout, tunes=plan.job.adapters is not None) == plan.job.global_batch
     return {} if usual else {"global_batch": plan.job.global_batch}
 
 

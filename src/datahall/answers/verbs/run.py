@@ -6,7 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL
 from datahall.scenario.takes import Takes
 
-JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin")
+JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin", "adapters…")
 MARGIN = ("memory_margin", "Share of a chip's memory that the layout leaves free, where it is looked for.")
 CHIPS = ("chips", "How many chips the job runs on (default: all of a fabric that was built).")
 

@@ -33,7 +33,8 @@ VERBS = (
         means=(
             (
                 "chips",
-                "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
+                "How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of "
+                "adapters the fewest that hold them).",
             ),
             ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
@@ -65,6 +66,7 @@ VERBS = (
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
             "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
             "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
+            "llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8",
         ),
         details=MODEL_DETAILS,
     ),
@@ -75,7 +77,7 @@ VERBS = (
         check="training.early:check_run",
         takes=(
             MODEL,
-            Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
+            Takes("training", only=("seq", "global_batch", "precision", "framework", "state", "adapters…")),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
         ),

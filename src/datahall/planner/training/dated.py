@@ -34,7 +34,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """The job on so many chips."""
         if self.states_batch:
             return self.job
-        return msgspec.structs.replace(self.job, global_batch=usual_batch(num_chips))
+        return msgspec.structs.replace(
+            self.job, global_batch=usual_batch(num_chips, tunes=self.job.adapters is not None)
+        )
 
     def on(self, num_chips: int, deadline_s: float, above: int = 0) -> TrainingPlan:
         """The plan on at most so many chips; the simplest layout that is in time, if one is."""

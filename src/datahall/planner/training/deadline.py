@@ -23,7 +23,6 @@ from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.setup import of_any_size
 from datahall.training.step.step import Job
-from datahall.workload.flops import training_flop_per_token
 
 FEW_SERVERS = 8  # of which all numbers above the fewest are tried
 MOST_WORSE = 2  # numbers of chips above the fewest that are tried and have no less of the objective
@@ -162,7 +161,7 @@ def _in_time(plan: TrainingPlan, server: int, tries: _Tries, too_few: tuple[Refu
 
 def _ideal_chips(job: Job, cluster: Cluster, deadline_s: float, num_tokens: float) -> float:
     """Chips that would be enough at the peak: fewer need no look."""
-    work_flop = num_tokens * float(training_flop_per_token(job.model, job.seq))
+    work_flop = num_tokens * job.flop_per_token
     return work_flop / (deadline_s * cluster.chip.peak(job.precision.compute))
 
 

@@ -50,7 +50,10 @@ def _check_plan(scenario: Scenario) -> None:
                 hint=f"{option('chips')} in place of {option('deadline')}, or leave {option('layout')} out",
             )
         check_step(scenario)
-    if (num_chips is None) == (asked.deadline_s is None):
+    open_number = (
+        num_chips is None and asked.lora is None
+    )  # adapters are laid out on the fewest chips that hold them
+    if (asked.deadline_s is None and open_number) or (asked.deadline_s is not None and num_chips is not None):
         raise ScenarioError(
             "say either how many chips there are or when it must be done",
             field="chips",

@@ -32,12 +32,13 @@ from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import LaidOut, laid_out
-from datahall.training.layout.search import Loss
-from datahall.training.layout.space import WIDE
+from datahall.training.layout.search import Loss, search
+from datahall.training.layout.space import WIDE, Options
 from datahall.training.pipeline.execution import simulate_step
 from datahall.training.pipeline.step_memory import step_memory
-from datahall.training.setup import framework_of, job_of, machine_of, of_any_size
+from datahall.training.setup import built, framework_of, job_of, machine_of, of_any_size
 
+MOST_POWER = 12  # of two: more chips are not tried to hold a run
 LITTLE = 2.0 / GIVEN_UP_AFTER  # of the time: with more of it nine of ten runs end before they are given up
 
 
@@ -105,11 +106,34 @@ def _present(plan: TrainingPlan, has: LaidOut, cluster: Cluster) -> Present:
     return Present(has.file.path, run, memory, loss, states_batch, plan.num_steps * run.step_s)
 
 
-def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
-    """The search that a scenario asks for, made and not begun.
+def _options(scenario: Scenario) -> Options:
+    """What layouts may be; what may be offloaded is weighed beside keeping all on the chips."""
+    offload = scenario.one(TrainingLayout).offload
+    margin_fraction = scenario.one(TrainingJob).margin_fraction
+    return msgspec.structs.replace(
+        WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=margin_fraction
+    )
 
-    What it may offload is weighed beside keeping all on the chips.
-    """
+
+def on_fewest(scenario: Scenario) -> Scenario:
+    """The same question with the fewest chips, a power of two, on which some layout of it fits, where nobody says how
+    many there are nor when it must be done."""
+    if chips_of(scenario) is not None or scenario.one(TrainingJob).deadline_s is not None:
+        return scenario
+    job, framework, machine = job_of(scenario), framework_of(scenario), machine_of(scenario)
+    options, counts = _options(scenario), [1 << power for power in range(MOST_POWER + 1)]
+
+    def holds(count: int) -> bool:
+        cluster = built(machine, count)
+        return cluster is not None and search(job, cluster, framework, options=options).num_fitting > 0
+
+    fewest = next((count for count in counts if holds(count)), counts[-1])
+    return scenario.having(msgspec.structs.replace(scenario.one(FabricDesign), chips=fewest))
+
+
+def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
+    """The search that a scenario asks for, made and not begun."""
+    scenario = on_fewest(scenario)
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     assert asked.num_tokens is not None
     has = laid_out(scenario) if scenario.one(TrainingLayout).file else None
@@ -118,10 +142,7 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
     wiring = wiring_of(scenario)
     gone = gone_of(wiring, scenario.catalog, num_chips) if num_chips is not None else None
     machine = lru_cache(maxsize=1)(machine_of(scenario, wiring=gone.wiring if gone is not None else wiring))
-    offload = scenario.one(TrainingLayout).offload
-    options = msgspec.structs.replace(
-        WIDE, offload=((), offload) if offload else WIDE.offload, margin_fraction=asked.margin_fraction
-    )
+    options = _options(scenario)
     if num_chips is not None and gone is not None:
         machine(gone.num_left)  # refuses what cannot be wired; the search begins with it
         on_them = partial(

@@ -6,7 +6,6 @@ from math import log
 
 from datahall.breakdown import (
     Breakdown,
-    assumed,
     ceiling,
     derived,
     fitted,
@@ -23,7 +22,7 @@ from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.figure import LayerFigures, layer_figures
-from datahall.training.step.passes import ADAPTER_SHARE, STREAM_SHARE
+from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.step import step_band
 
 OTHERS = "all other parts"
@@ -175,8 +174,6 @@ class _Parts:
         if run.plan.num_copies > 1:
             how = f"{run.plan.name} sends micro-batches through it from both ends"
             moved.append(derived("parts that a stage holds", run.plan.num_copies, "count", note=how))
-        if run.job.adapters_only:
-            moved.append(assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters"))
         return quotient("optimizer", product("gradients and states moved", moved, "bytes"), rate, "s")
 
     def _offload(self) -> Breakdown | None:
