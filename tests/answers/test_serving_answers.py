@@ -151,6 +151,7 @@ def test_follow_ups_parse_and_keep_what_was_given(
             "requests",
             "batch",
             "engine",
+            "disaggregated",  # which pools there are, where a service is simulated
         }
         for name, value in asked.items():
             if name in scenario.form.fields and name not in changed:
