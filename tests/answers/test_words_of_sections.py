@@ -105,8 +105,8 @@ class Facts:
 
     def machines(self) -> list[str]:
         pue = said_of(self.answer, "pue_ratio", PUE)
-        servers = ceil(self.of("num_chips") / SERVER_CHIPS[self.chip])
-        spare = servers * SERVER_CHIPS[self.chip] - self.of("num_chips")
+        servers = ceil(self.chips / SERVER_CHIPS[self.chip])
+        spare = servers * SERVER_CHIPS[self.chip] - self.chips
         return [f"{servers:,}", *([f"{spare:g}"] if spare else []), f"{pue:g}"]
 
     def three(self, name: str, unit: str) -> str:
@@ -130,11 +130,7 @@ TRAINING: dict[str, Callable[[Facts], list[str]]] = {
     ],
     "data": lambda it: [it.three("read_bytes_per_s", "bytes_per_s")],
     "power to be provisioned": Facts.machines,
-    "power drawn": lambda it: [
-        fmt(
-            it.of("site_w") / (it.of("num_chips") + float(it.answer.results.get("num_idle_chips", 0))), "w", 3
-        ),
-    ],
+    "power drawn": lambda it: [fmt(it.of("site_w") / it.chips, "w", 3)],
     "peak": lambda _: [],
     "swing": lambda it: [it.three("step_s", "s")],
     IDLE: lambda it: [f"{it.of('num_idle_chips'):g}", it.three("idle_provisioned_w", "w")],

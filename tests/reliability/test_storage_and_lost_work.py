@@ -55,7 +55,8 @@ def test_a_copy_is_written_in_the_interval_that_is_asked_or_best() -> None:
     size = run().job.size.total_bytes
     hourly = need(interval="1h")
     assert hourly.needs_bytes_per_s == pytest.approx(size / 3600)
-    assert hourly.best_s == 3600
+    assert hourly.interval_s == 3600
+    assert hourly.best_s == need().best_s == need().interval_s
     found = run()
     tier, mttf_s = found.plan.last.tier, found.plan.mttf_s
     assert need().best_s == pytest.approx(sqrt(2 * tier.blocking_s * mttf_s), rel=0.05), "Young's"
