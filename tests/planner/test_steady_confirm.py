@@ -1,4 +1,4 @@
-"""A plan is confirmed where its queue has grown as far as it does: promise, follow-up, and the most it can hold.
+"""A plan is confirmed where its queue has grown as far as it does: its promise and the most it can hold.
 
 Noise: a percentile of correlated requests over so long a run is off by a hundredth.  Of many replicas only some are
 simulated, four well below saturation, whose load chance moves more than that of all: up to a fifth are too many.
