@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from datahall.answer import Answer, Cell, StackChart
-from datahall.answers.artefact import deploy_run, run_file
+from datahall.answers.artefact import run_file
 from datahall.answers.context import context_notes
-from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
 from datahall.answers.reply import Deployable
@@ -18,6 +16,7 @@ from datahall.answers.slices import slice_notes
 from datahall.answers.training.fabrics import beside_others
 from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
 from datahall.answers.training.money import budget_results, priced, too_dear
+from datahall.answers.training.plan_next import next_of_plan
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -34,30 +33,21 @@ from datahall.answers.training.words import (
     torus_failure_notes,
     why_lost,
 )
-from datahall.cluster.gone import besides
 from datahall.cluster.used import used_by_machine
 from datahall.errors import option
 from datahall.fabric.design.early import on_each
-from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
 from datahall.planner.training.question import plan_on_fabrics, plan_training, search_of
-from datahall.power.sections.run import RunPower
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import nothing_comes
-from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.failure import Failure
-from datahall.training.layout.asked import layout_inputs, said_precision, usual_batch
-from datahall.training.layout.layout import Layout
+from datahall.training.layout.asked import said_precision
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
 from datahall.training.used import used_by_job
 from datahall.units import fmt
-
-PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
 
 def plan_train(scenario: Scenario) -> Deployable:
@@ -115,7 +105,7 @@ def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
             *network_of_plan(scenario, plan),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
-        next_commands=_next(scenario, plan),
+        next_commands=next_of_plan(scenario, plan),
     )
 
 
@@ -343,110 +333,3 @@ def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
         f"the fastest layout is {fmt(slower, 'fraction')} faster, less than can be told: this one keeps tensor "
         "parallelism inside a scale-up domain, or more memory free",
     )
-
-
-def _failures_there(scenario: Scenario, plan: TrainingPlan) -> Tables:
-    """What has failed of the chips that take part: the machine of the plan may have fewer than there are."""
-    if plan.cluster.design is None:
-        return {}
-    fabric = plan.cluster.design.fabric
-    left = [besides(one) for one in scenario.all(Failure)]
-    return kept_of(scenario, "failure", [one and part_there(fabric, one) for one in left])
-
-
-def _tapered(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
-    """The ratios of the tiers that the plan's chips need; a machine of one tier has none to say."""
-    ratios = scenario.one(FabricDesign).oversubscription
-    left = plan.cluster.ratios_there(ratios)
-    if left == ratios:
-        return {}
-    return {"oversubscription": scenario.form.fields["oversubscription"].kind.write(left) if left else None}
-
-
-def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
-    """What a layout file says of the job, for a question without the file: its layout is not the chosen one."""
-    if plan.present is None:
-        return {}
-    job = plan.job
-    return {
-        "layout": None,
-        "seq": job.seq,
-        "global_batch": job.global_batch,
-        "precision": said_precision(scenario),
-    }
-
-
-def _batch_said(plan: TrainingPlan, num_chips: int, layout: Layout | None = None) -> dict[str, Plain | None]:
-    """The global batch for a question that would take another: of a plan on other chips, or with others left idle."""
-    usual = usual_batch(num_chips, layout, tunes=plan.job.adapters is not None) == plan.job.global_batch
-    return {} if usual else {"global_batch": plan.job.global_batch}
-
-
-def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The same plan with what ends its run, where it never does."""
-    if plan.mended is None:
-        return ()
-    name, text = plan.mended
-    whole: dict[str, Plain | None] = dict.fromkeys(PARTS_OF_RESTART) if name == "restart" else {}
-    return (follow(scenario, changes={**whole, name: text}),)
-
-
-def _aimed(plan: TrainingPlan) -> dict[str, Plain | None]:
-    """On so many chips their number is no objective."""
-    return {"objective": None} if plan.objective.name == "chips" else {}
-
-
-def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The same question with what is enough, where the budget is not."""
-    if plan.over is None or not plan.over.fixes:
-        return ()
-    fix = plan.over.fixes[0]
-    return (follow(scenario, changes={fix.name: fix.text}),)
-
-
-def _power(scenario: Scenario, plan: TrainingPlan, laid_out: Mapping[str, Plain | None]) -> tuple[str, ...]:
-    """The site of the plan: of its layout, or where chips stay idle of the same search over all of them.
-
-    What is searched over a machine with failures, or with state off the chips, is asked of a plan alone.
-    """
-    if not plan.num_idle:
-        return (follow(scenario, "show power", laid_out, tables=_failures_there(scenario, plan)),)
-    if plan.num_out or scenario.given("offload") or scenario.given("layout"):
-        return ()
-    changes: dict[str, Plain | None] = {"chips": plan.num_asked, "global_batch": plan.job.global_batch}
-    return (follow(scenario, "show power", changes),)
-
-
-def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
-    tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
-    of_file = _said_by_file(scenario, plan)
-    batch = _batch_said(plan, plan.num_chips, plan.layout)
-    laid_out = {
-        "offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **batch, **tapered, **of_file,
-    }  # fmt: skip
-    tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
-    commands = [
-        *_mended(scenario, plan),
-        *_paid(scenario, plan),
-        follow(scenario, "show memory", laid_out, tables=failed),
-        follow(scenario, "simulate train", laid_out, tables=failed),
-    ]
-    if not plan.ends:
-        return tuple(commands)
-    commands += [
-        *deploy_run(scenario, plan),
-        follow(scenario, "simulate run", laid_out, tables=failed),
-        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
-    ]
-    if plan.section(RunPower) is not None:
-        commands += _power(scenario, plan, laid_out)
-    if plan.twice_the_chips is not None:
-        chips = plan.twice_the_chips.num_chips
-        changes = {"chips": chips, "budget": None, **_batch_said(plan, chips), **of_file}
-        commands.append(follow(scenario, "plan train", changes))
-    elif plan.deadline_s is not None and not plan.hurried:
-        said = _batch_said(plan, plan.num_chips)
-        changes = {"chips": plan.num_chips, "deadline": None, **_aimed(plan), **said, **tapered}
-        commands.append(follow(scenario, "plan train", changes))
-    return tuple(commands)
