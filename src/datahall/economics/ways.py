@@ -9,7 +9,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
-from datahall.economics.capex import capex_of
+from datahall.economics.capex import AROUND_PART, capex_of
 from datahall.economics.market import Market, PriceKind, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
@@ -21,6 +21,7 @@ from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import Recovering
 from datahall.scenario.sections.operations.site import Site
 from datahall.scenario.words import Buying
+from datahall.units import fmt
 
 RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")
 CALLED = {
@@ -46,6 +47,11 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     def usd_per_hour(self) -> float:
         return self.hour.value if self.hour is not None else float("inf")
 
+    @property
+    def is_priced(self) -> bool:
+        """Whether anything can be decided by its price: one without the server around a chip says the least it is."""
+        return self.hour is not None and (self.owned is None or AROUND_PART not in self.owned.capex.missing)
+
 
 def ways_of(
     scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
@@ -69,17 +75,17 @@ def ways_of(
         found.append(_on_spot(scenario, chip, nodes, trains=trains))
     if "own" in allowed:
         found.append(owned_way(scenario, chip, num_chips, drawn=drawn, span_years=span_years))
-    return tuple(sorted(found, key=lambda way: (way.usd_per_hour, way.name)))
+    return tuple(sorted(found, key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
 
 
 def cheapest(ways: tuple[Way, ...]) -> Way | None:
     """The cheapest that is priced; None where none is."""
-    return next((way for way in ways if way.hour is not None), None)
+    return next((way for way in ways if way.is_priced), None)
 
 
 def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
     """What has no price, and why."""
-    yield from (f"{way.name}: {way.why_not}" for way in ways if way.hour is None)
+    yield from (f"{way.name}: {way.why_not}" for way in ways if not way.is_priced)
 
 
 def owned_way(
@@ -102,7 +108,9 @@ def owned_way(
             why_not="what it draws, or what its grid charges, is not published",
         )
     owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn, span_years=span_years)
-    return Way(buying="own", name=name, hour=owned.hour, date=capex.date, owned=owned)
+    least = f"at least {fmt(owned.hour.value, 'usd_per_hour')}, without {AROUND_PART}"
+    why_not = least if AROUND_PART in capex.missing else ""
+    return Way(buying="own", name=name, hour=owned.hour, why_not=why_not, date=capex.date, owned=owned)
 
 
 def _rented(market: Market, buying: Buying) -> Way:

@@ -70,7 +70,7 @@ def ways_to_have(scenario: Scenario, candidate: Candidate) -> tuple[Way, ...]:
 def served(scenario: Scenario, candidate: Candidate) -> Served | None:
     """A candidate with its bill; None where nobody prices its chip."""
     ways = ways_to_have(scenario, candidate)
-    priced = [way for way in ways if way.hour is not None]
+    priced = [way for way in ways if way.is_priced]
     if not priced:
         return None
     peak = scenario.one(Business).peak_ratio
@@ -109,7 +109,7 @@ def cost_section(scenario: Scenario, candidate: Candidate, found: Served | None)
     return ServiceCost(
         chip=candidate.replica.chip.name,
         bought=() if found is None else found.bought,
-        unpriced=tuple(way for way in ways if way.hour is None),
+        unpriced=tuple(way for way in ways if not way.is_priced),
         tokens=candidate.offered_per_s * request_tokens(candidate) * MONTH_S / peak,
         peak_ratio=peak,
         costs=None if found is None else found.tokens,

@@ -60,7 +60,7 @@ def _other_ways(plan: TrainingPlan, scenario: Scenario, budget_usd: float) -> It
     """The cheapest way to have the chips that nobody allowed."""
     allowed = scenario.one(Purchase).buy
     others: tuple[Buying, ...] = tuple(way for way in BUYINGS if way not in (*allowed, "api"))
-    best = next((way for way in ways_for(plan, scenario, others) if way.hour is not None), None)
+    best = next((way for way in ways_for(plan, scenario, others) if way.is_priced), None)
     if others and best is not None:
         cost = paid(chip_hours_of(plan), best).cost.value
         if cost <= budget_usd:

@@ -31,8 +31,8 @@ def with_cost(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     section = TrainingCost(
         chip=chip.name,
         chip_hours=hours,
-        paid=tuple(paid(hours, way) for way in ways if way.hour is not None),
-        unpriced=tuple(way for way in ways if way.hour is None),
+        paid=tuple(paid(hours, way) for way in ways if way.is_priced),
+        unpriced=tuple(way for way in ways if not way.is_priced),
         upfront=product("price of the hardware", (count, capex.price), "usd") if owns and capex else None,
         num_tokens=plan.num_tokens,
     )
