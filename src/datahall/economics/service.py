@@ -8,6 +8,8 @@ monitoring; who owns has bought network and storage with the hardware, so of the
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, fact, given, product, total
@@ -16,6 +18,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.economics.break_even import Dedicated
 from datahall.economics.own import MONTH_HOURS
 from datahall.economics.ways import Way
+from datahall.fabric.design.parts import usual_server
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
 
@@ -51,17 +54,26 @@ def bought(scenario: Scenario, fleet: Fleet, way: Way) -> Bought:
     assert way.hour is not None
     num = derived("chips of a replica", fleet.num_replica_chips, "count")
     hour = product("a replica for an hour", (num, way.hour), "usd_per_hour")
+    month = _month(scenario, hour, owned=way.buying == "own")
+    at_once = _of_a_server(scenario, fleet) if way.buying == "own" else 1
+    paid = ceil(fleet.num_replicas / at_once) * at_once
+    if paid > fleet.num_replicas:
+        used = derived("share of the servers that is used", fleet.num_replicas / paid, "fraction")
+        month = product("a replica of a full server for a month", (month, used), "usd")
     own = Dedicated(
-        replica=_month(scenario, hour, owned=way.buying == "own"),
-        replica_tokens=fleet.replica_tokens,
-        fixed=_fixed(scenario, way),
+        replica=month, replica_tokens=fleet.replica_tokens, fixed=_fixed(scenario, way), at_once=at_once
     )
     replicas = product(
-        "all replicas for a month", (derived("replicas", fleet.num_replicas, "count"), own.replica), "usd"
+        "all replicas for a month", (derived("replicas that are paid", paid, "count"), month), "usd"
     )
     name = f"a month, {way.name}"
     month = replicas.named(name) if own.fixed is None else total(name, (replicas, own.fixed))
     return Bought(way=way, hour=hour, own=own, month=month)
+
+
+def _of_a_server(scenario: Scenario, fleet: Fleet) -> int:
+    """Replicas that share a server, which is owned whole."""
+    return max(1, usual_server(scenario.catalog, fleet.chip).num_chips // fleet.num_replica_chips)
 
 
 def _month(scenario: Scenario, hour: Breakdown, *, owned: bool) -> Breakdown:

@@ -105,7 +105,9 @@ def _owned_tables(scenario: Scenario, found: ChipCost) -> tuple[Table, ...]:
 
 
 def _notes(scenario: Scenario, found: ChipCost) -> list[str]:
-    lines = [f"not priced: {line}" for line in not_priced(tuple(way for way in found.ways if way.hour is None))]
+    lines = [
+        f"not priced: {line}" for line in not_priced(tuple(way for way in found.ways if way.hour is None))
+    ]
     if found.owned.owned is not None and found.owned.owned.capex.is_least:
         lines.append(f"not priced: of owning {_missing(found.owned.owned)}; it costs more than is said")
     if found.owned.owned is not None and not scenario.given("repair_cost"):

@@ -90,8 +90,15 @@ def request_tokens(candidate: Candidate) -> float:
 
 
 def _replica_tokens(candidate: Candidate, peak: float) -> float:
-    """Tokens of a month that a replica serves where the busiest hour leaves the headroom."""
-    kept = candidate.full_rate_per_s / candidate.num_replicas if candidate.num_added else candidate.held_per_s
+    """Tokens of a month that a replica serves where the busiest hour leaves the headroom.
+
+    Where simulation asked for more of them: what it holds alone, or at most what each of too few got.
+    """
+    kept, full = candidate.held_per_s, candidate.full_rate_per_s
+    if candidate.num_added > 0 and candidate.num_fewer:
+        kept = min(candidate.held.rate_per_s, full / (candidate.num_replicas - candidate.num_fewer))
+    elif candidate.num_added:
+        kept = full / candidate.num_replicas
     return kept * (1.0 - candidate.headroom_fraction) * request_tokens(candidate) * MONTH_S / peak
 
 
