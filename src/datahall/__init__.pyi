@@ -329,6 +329,7 @@ def plan_serve(
         datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
         datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
         datahall plan serve llama-3.1-8b --trace requests.csv --busiest 10min
+        datahall plan serve llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh
     """
 
 def plan_train(
@@ -404,8 +405,8 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024); of adapters 8. Chips they do not divide
-        over stay idle.
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
@@ -520,6 +521,8 @@ def plan_train(
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
         datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail
+        datahall plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh
+        datahall plan train llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8
     """
 
 def compare(
@@ -1034,8 +1037,8 @@ def show_memory(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
-        rounded up to what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1161,7 +1164,10 @@ def show_checkpoint(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    spares: str | int | None = None,
     hot_spares: bool = False,
+    elastic: Literal["kept", "linear", "sqrt"] | None = None,
+    preempted_every: str | float | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """What a checkpoint holds, what each tier takes to write and read it, and how often to write.
@@ -1175,8 +1181,8 @@ def show_checkpoint(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
-        rounded up to what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1276,8 +1282,14 @@ def show_checkpoint(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    spares : str | int | None
+        Spare nodes (default: as many as are needed).
     hot_spares : bool
         Spares run already: nothing is rescheduled while one is free.
+    elastic : Literal["kept", "linear", "sqrt"] | None
+        Replicas go on without one that fails; their batch and learning rate: kept, linear, sqrt.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1433,8 +1445,8 @@ def show_power(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step (default 1024, of adapters 8, or one for every 16 chips where nobody says a
-        layout).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1848,7 +1860,6 @@ def show_datapath(
 def show_cost(
     priced: str,
     *,
-    seed: str | int = 0,
     own: bool = False,
     provider: str | Sequence[str] | None = None,
     price: str | float | None = None,
@@ -1889,8 +1900,6 @@ def show_cost(
 
     Parameters
     ----------
-    seed : str | int
-        Seed of every random draw. (default 0)
     priced : str
         A model that is trained, or a chip.
     own : bool
@@ -1946,7 +1955,8 @@ def show_cost(
     seq : str | int | None
         Tokens of a sequence (default: as published, else the usual).
     global_batch : str | int | None
-        Sequences of a step (default: as published, else the usual).
+        Sequences of a step (default: as published, else 1024, of adapters 8, or one for every 16 chips
+        where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format of the run (default: as published, else the usual).
     chips : str | int | None
@@ -2692,8 +2702,8 @@ def simulate_train(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
-        rounded up to what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2875,8 +2885,8 @@ def simulate_run(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8,
-        rounded up to what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
