@@ -10,6 +10,7 @@ server around a chip of which only the price alone is published: the sum is then
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -90,6 +91,12 @@ def bought_then(server: Breakdown, chip: Chip, num_chips: int, catalog: Catalog)
 
 def network_bill(chip: Chip, num_chips: int, catalog: Catalog) -> Bill | None:
     """The switches and cables of a fat tree of so many chips; None of one server, or where nobody sells the parts."""
+    return _network_bill(chip.name, num_chips, catalog)
+
+
+@lru_cache(maxsize=256)  # asked for its price and for its watts, by every candidate of a plan
+def _network_bill(name: str, num_chips: int, catalog: Catalog) -> Bill | None:
+    chip = catalog.chip(name)
     server = usual_server(catalog, chip)
     if num_chips <= server.num_chips:
         return None

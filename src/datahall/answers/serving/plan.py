@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from datahall.answer import Answer, Cell
-from datahall.answers.artefact import deploy_service, service_file
 from datahall.answers.context import context_notes
 from datahall.answers.follow import Tables, follow, our_error
 from datahall.answers.power.idle import idle_site
@@ -13,6 +12,7 @@ from datahall.answers.reliability.words import out_of_reach
 from datahall.answers.reply import Deployable
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
+from datahall.answers.serving.artefact import deploy_service, service_file
 from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
 from datahall.answers.serving.money import (
     front_chart,

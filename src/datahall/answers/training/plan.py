@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from datahall.answer import Answer, Cell, StackChart
-from datahall.answers.artefact import run_file
 from datahall.answers.context import context_notes
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
@@ -13,6 +12,7 @@ from datahall.answers.reply import Deployable
 from datahall.answers.run.words import host_link_notes, slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
+from datahall.answers.training.artefact import run_file
 from datahall.answers.training.fabrics import beside_others
 from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
 from datahall.answers.training.money import budget_results, priced, too_dear

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from datahall.answers.artefact import deploy_run
 from datahall.answers.follow import Tables, follow, kept_of
+from datahall.answers.training.artefact import deploy_run
 from datahall.cluster.gone import besides
 from datahall.fabric.flows.failures import part_there
 from datahall.planner.training.plan import TrainingPlan

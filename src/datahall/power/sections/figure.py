@@ -1,14 +1,13 @@
-"""Figures of a site over time: what it draws, how far that swings, and the energy and carbon of so many steps."""
+"""Figures of a site over time: what it draws, how far that swings, and the energy of so many steps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datahall.breakdown import Breakdown, again, derived, fact, given, modelled, product
+from datahall.breakdown import Breakdown, again, derived, given, modelled, product
 from datahall.training.pipeline.figure import steps_figure
 
 if TYPE_CHECKING:
-    from datahall.catalog.entries.site.grid import Grid
     from datahall.power.assessment import Assessment
 
 THROUGH = "the chips through a step, phase by phase, behind what smooths them (power/swing/trace.py)"
@@ -52,10 +51,3 @@ def run_figure(site: Assessment, num_tokens: float) -> Breakdown:
         "time of the steps", steps_figure(site.execution, num_tokens).value, "s", "whole ones, for all tokens"
     )
     return product("energy of the steps", (again(site.with_remedies), steps), "j")
-
-
-def carbon_figure(energy: Breakdown, grid: Grid) -> Breakdown:
-    """Carbon of some energy, in the mean of a year."""
-    known = grid.facts["carbon_kg_per_j"]
-    each = fact(f"carbon in {grid.title}", known.value, known.unit, known.source, note=known.note)
-    return product(f"carbon of the {energy.name}", (again(energy), each), "kg")

@@ -9,8 +9,8 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.power.assessment import Assessment
+from datahall.power.carbon import carbon_figure
 from datahall.power.sections.figure import (
-    carbon_figure,
     peak_figure,
     run_figure,
     swing_figure,
