@@ -6,10 +6,10 @@ from fractions import Fraction
 from math import comb, exp, lgamma, log
 
 import pytest
-from datahall.reliability.spares import Recursion, enough
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datahall.reliability.nodes.spares import Recursion, enough
 from datahall.reliability.tails.binomial import binomial_at_least
 from datahall.reliability.tails.normal import LONG_SPREAD, normal_at_most
 from datahall.reliability.tails.poisson import counted
@@ -76,3 +76,11 @@ def test_very_many_need_their_mean_and_2_326_spreads(mean: float) -> None:
 def test_sizes_that_go_together_count_as_many_times_one() -> None:
     alone, racks = enough({1: 1e6}, 0.99), enough({18: 1e6}, 0.99)
     assert racks.num == 18 * alone.num
+
+
+@pytest.mark.parametrize("repairs", [{1: 0.5}, {1: 3.0, 8: 0.25}, {32: 0.01}, {}])
+def test_spares_without_end_are_not_counted_one_by_one(repairs: dict[int, float]) -> None:
+    """Where nobody says how many there are, there are more than any number that is away: it is certain at once."""
+    chance = Recursion(repairs)
+    assert chance(2**62) == pytest.approx(1.0)
+    assert chance(0) == pytest.approx(exp(-sum(repairs.values())))

@@ -26,6 +26,7 @@ from datahall.units import DAY_S
 MOST_ENOUGH = 1.0 - 1e-9  # beyond it rounding says whether spares suffice
 MANY = 2000.0  # nodes away in the mean, from which on only the numbers near it are added up
 LARGE = 1e250  # a recursion that grows so far is scaled down by it
+NOTHING = 1e-18  # beside what was added: it changes no digit
 MOMENTS = 32  # of a run over which nodes age, leave and come back
 CELLS = 96  # that the past of a node is added up in, each so much longer than the one after it
 NEAREST = 1e-6  # of its age: the last of them
@@ -156,18 +157,24 @@ def _at_most(repairs: Mapping[int, float]) -> Callable[[int], float]:
 
 
 class Recursion:
-    """The same of few, from none on: p(k) = Σ b λ_b p(k − b) / k (Panjer), added up as far as is asked."""
+    """The same of few, from none on: p(k) = Σ b λ_b p(k − b) / k (Panjer), as far as is asked and adds anything."""
 
     def __init__(self, repairs: Mapping[int, float]) -> None:
-        self._repairs = repairs
+        self._repairs, self._mean = repairs, sum(b * each for b, each in repairs.items())
         self._weights = [1.0]  # p up to the factor that p(0) = e^−Λ is
         self._log_factor, self._added = -sum(repairs.values()), 1.0
         self._found = [exp(self._log_factor)]
 
     def __call__(self, num: int) -> float:
-        while len(self._found) <= num:
+        while len(self._found) <= num and not self._ended:
             self._next()
-        return self._found[num]
+        return self._found[min(num, len(self._found) - 1)]
+
+    @property
+    def _ended(self) -> bool:
+        """Whether what is left is nothing beside what was added: no large number of spares is walked up to."""
+        most = max(self._repairs, default=1)
+        return len(self._weights) > self._mean + most and sum(self._weights[-most:]) < NOTHING * self._added
 
     def _next(self) -> None:
         k, weights = len(self._weights), self._weights
