@@ -9,8 +9,9 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import AROUND_PART, capex_of
-from datahall.economics.market import Market, PriceKind, market_of
+from datahall.economics.market import Market, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.fabric.design.parts import usual_server
@@ -23,13 +24,7 @@ from datahall.scenario.sections.operations.site import Site
 from datahall.scenario.words import Buying
 from datahall.units import fmt
 
-RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")
-CALLED = {
-    "on-demand": "rented on demand",
-    "reserved-1y": "reserved for a year",
-    "reserved-3y": "reserved for 3 years",
-    "spot": "on spot",
-}
+RESERVED = tuple(kind.word for kind in PRICE_KINDS.values() if kind.reserved)
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,10 +109,10 @@ def owned_way(
 
 
 def _rented(market: Market, buying: Buying) -> Way:
+    name = PRICE_KINDS[market.kind].called
     return Way(
-        buying=buying, name=CALLED[market.kind], hour=market.price, why_not=market.why_not, date=market.date,
-        market=market,
-    )  # fmt: skip
+        buying=buying, name=name, hour=market.price, why_not=market.why_not, date=market.date, market=market
+    )
 
 
 def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way:
