@@ -10,6 +10,7 @@ from datahall.inference.closed_form.capacity import Held, held
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
+from datahall.inference.step.figure import step_figure
 from datahall.scenario.sections.promise import Promise
 
 REPLICA = Replica(model=CATALOG.model("llama-3.1-8b"), chip=CHIP, engine=engine("vllm"), tp=1)
@@ -61,3 +62,21 @@ def test_more_requests_share_the_hour() -> None:
 
 def test_a_million_tokens_an_hour_at_a_dollar_cost_a_dollar() -> None:
     assert blended_usd_per_mtok("all", hourly(1.0), 1e6 / 3600).value == pytest.approx(1.0)
+
+
+def test_what_is_read_of_a_cache_costs_the_time_by_which_it_lengthens_a_step() -> None:
+    """One step of all that run, with the prompts of that step and the cache they attend to, and without the cache."""
+    there, rate = can(1500.0), 2.0
+    running = there.at(rate).decoding
+    prompts = running / there.load.steps * there.load.computed
+    assert prompts > 1.0
+
+    def step_s(cached: float) -> float:
+        return step_figure(
+            REPLICA, num_decodes=round(running), mean_context=2000.0 + there.load.aged, chunks=((prompts, cached),)
+        ).figure.value  # fmt: skip
+
+    found = costs(rate).cached
+    assert found is not None
+    share = found.value * rate * 3600 / 1e6 * 1500 / 10.0
+    assert share == pytest.approx((step_s(1500.0) - step_s(0.0)) / step_s(1500.0))
