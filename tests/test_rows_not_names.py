@@ -11,6 +11,7 @@ import pytest
 from tests.house import HOUSE, MODULES, each, each_module, inside, parsed, texts
 
 from datahall.catalog.entries.link import LinkWiring
+from datahall.catalog.entries.offer import PRICE_KINDS, PriceKind
 from datahall.catalog.number_formats import GROUP_SCALED
 from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.topology.graph import Shape
@@ -28,6 +29,16 @@ SHAPES = {
 }
 # a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
 NAMED = set(words.TOPOLOGIES) - set(words.NCCL_ALGOS) - set(get_args(LinkWiring))
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in PRICE_KINDS.values() if one.reserved], ids=lambda kind: kind.word
+)
+def test_a_kind_of_price_is_a_row_of_one_table(kind: PriceKind) -> None:
+    """Words, titles, keys of results and what leads are drawn from it: two years need no edit elsewhere."""
+    said = {kind.word, kind.key, f"{kind.key}_usd_per_hour", kind.called}
+    named = [path for path in MODULES if said & {text for _, text in texts(path)}]
+    assert named == [HOUSE / "catalog/entries/offer.py"]
 
 
 def asks_which_shape(tree: ast.AST) -> list[int]:

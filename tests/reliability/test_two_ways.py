@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from math import inf
 from pathlib import Path
 
 import pytest
 
 import datahall.reliability
+from datahall.reliability.closed_form import planned_fraction
+from datahall.reliability.recovery import Recovery
 
 ROOM = Path(datahall.reliability.__file__).parent
 INPUTS = ("run.py", "recovery.py", "process.py", "asked.py", "job.py")
@@ -29,6 +32,15 @@ def test_events_know_no_closed_form() -> None:
     events = {f"simulation/{name}.py" for name in ("loop", "returns", "copies", "state", "nodes", "simulate")}
     for name in sorted(events):
         assert not loaded(name) & {"datahall.reliability.closed_form", "datahall.reliability.ettr"}, name
+
+
+@pytest.mark.parametrize("until_s", [86_400.0, inf])
+def test_planned_stops_take_no_more_than_all_of_the_time(until_s: float) -> None:
+    """Three hours every hour, 23 times a day: 69 hours of 24."""
+    back = Recovery(
+        detect_s=1.0, reschedule_s=1.0, warmup_s=1.0, planned_every_s=3600.0, planned_s=3 * 3600.0
+    )
+    assert planned_fraction(back, until_s) == 1.0
 
 
 def test_no_two_constants_of_the_room_have_one_name() -> None:

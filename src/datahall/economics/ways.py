@@ -9,8 +9,9 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import AROUND_PART, capex_of
-from datahall.economics.market import Market, PriceKind, market_of
+from datahall.economics.market import Market, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.fabric.design.parts import usual_server
@@ -23,13 +24,7 @@ from datahall.scenario.sections.operations.site import Site
 from datahall.scenario.words import Buying
 from datahall.units import fmt
 
-RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")
-CALLED = {
-    "on-demand": "rented on demand",
-    "reserved-1y": "reserved for a year",
-    "reserved-3y": "reserved for 3 years",
-    "spot": "on spot",
-}
+RESERVED = tuple(kind.word for kind in PRICE_KINDS.values() if kind.reserved)
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +50,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
 def ways_of(
     scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
-    drawn: Breakdown | None = None, buy: tuple[Buying, ...] = (), span_years: float | None = None,
+    buy: tuple[Buying, ...] = (), span_years: float | None = None,
 ) -> tuple[Way, ...]:  # fmt: skip
     """All ways that are allowed to have so many chips, the cheapest first.
 
@@ -74,7 +69,7 @@ def ways_of(
     if "spot" in allowed:
         found.append(_on_spot(scenario, chip, nodes, trains=trains))
     if "own" in allowed:
-        found.append(owned_way(scenario, chip, num_chips, drawn=drawn, span_years=span_years))
+        found.append(owned_way(scenario, chip, num_chips, span_years=span_years))
     return tuple(sorted(found, key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
 
 
@@ -89,9 +84,8 @@ def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
 
 
 def owned_way(
-    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", drawn: Breakdown | None = None,
-    span_years: float | None = None,
-) -> Way:  # fmt: skip
+    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", span_years: float | None = None
+) -> Way:
     """Owning a chip of so many."""
     asked, catalog = scenario.one(Ownership), scenario.catalog
     terms = terms_of(asked, catalog, owner=owner)
@@ -107,17 +101,17 @@ def owned_way(
             hour=None,
             why_not="what it draws, or what its grid charges, is not published",
         )
-    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn, span_years=span_years)
+    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, span_years=span_years)
     least = f"at least {fmt(owned.hour.value, 'usd_per_hour')}, without {AROUND_PART}"
     why_not = least if AROUND_PART in capex.missing else ""
     return Way(buying="own", name=name, hour=owned.hour, why_not=why_not, date=capex.date, owned=owned)
 
 
 def _rented(market: Market, buying: Buying) -> Way:
+    name = PRICE_KINDS[market.kind].called
     return Way(
-        buying=buying, name=CALLED[market.kind], hour=market.price, why_not=market.why_not, date=market.date,
-        market=market,
-    )  # fmt: skip
+        buying=buying, name=name, hour=market.price, why_not=market.why_not, date=market.date, market=market
+    )
 
 
 def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way:
