@@ -32,7 +32,8 @@ from datahall.counted import counted
 from datahall.planner.training.laid.job import laid_job
 from datahall.planner.training.laid.remedy import remedy_of
 from datahall.reliability.checkpoint.storage import storage_need
-from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.figure import ettr_figure
+from datahall.reliability.kept import closed_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
 from datahall.reliability.simulation.story import GIVEN_UP_AFTER, Story, story_of
@@ -211,6 +212,8 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
         "time",
         "ranges are P10 to P90 of the runs: chance alone, not what is unsure of the rates",
     ]
+    if not story.ettr.low <= story.ettr.mean <= story.ettr.high:
+        lines.append("the mean lies beyond P10 to P90: few of the runs lose the most")
     if run.slow_fraction:
         slow = fmt(run.slow_fraction, "fraction", 2)
         lines.append(
