@@ -98,3 +98,10 @@ def test_what_is_about_jobs_that_stop_is_refused_where_none_does_and_its_hint_ca
         asked(**{name: "1h"})
     assert "[" not in refused.value.hint
     asked(**{name: "1h"}, policy="priority")
+
+
+@pytest.mark.filterwarnings("error")
+def test_failures_that_no_float_can_count_are_refused_without_a_warning() -> None:
+    """Nodes that fail every minute are hardly ever enough at once: what is expected overflows."""
+    with pytest.raises(InfeasibleError, match="never ends"):
+        dh.simulate_cluster(chips=512, cluster_job={"chips": 512, "run": "2h"}, mttf="1min", policy="fifo")
