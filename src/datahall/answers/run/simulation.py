@@ -22,6 +22,7 @@ from datahall.answers.run.words import (
     host_link_notes,
     how_often,
     idle_chip_notes,
+    only_planned_notes,
     slow_storage_notes,
     tier_notes,
     tiers_in_words,
@@ -222,7 +223,7 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     if run.checks_fraction:
         checks = fmt(run.checks_fraction, "fraction", 2)
         lines.append(f"looking for silent corruption makes a step {checks} longer")
-    lines += [*unlike_closed_form(story), *tier_notes(run), *idle_chip_notes(run)]
+    lines += [*unlike_closed_form(story), *tier_notes(run), *only_planned_notes(run), *idle_chip_notes(run)]
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
