@@ -76,7 +76,7 @@ def _together(job: Pipeline, store: Store, changes: list[_Change], promised: flo
     """One change on top of the other until they are enough or there are no more; of each no more than is needed."""
     taken: list[tuple[_Change, int]] = []
     now = supply(job, store).utilisation_fraction
-    # what helps little alone may help after the others; what helps little at all comes last, where the rest is not enough
+    # what helps little alone may help after the others; what helps little even then comes last
     passes = [(change, WORTH) for change in (*changes, *changes, *changes)]
     passes += [(change, 0.0) for change in (*changes, *changes)]
     for change, worth in passes:
