@@ -7,7 +7,7 @@ TOML, JSON ───────┘
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -59,10 +59,11 @@ def ask(
 ) -> Reply:
     """The answer to a verb with some inputs by name, or with a file and inputs in place of what the file says.
 
-    Inputs that a text speaks of are spelled as `spell` does; those of a file as keys.
+    Inputs that a text speaks of are spelled as `spell` does; those of a file as keys, but for what was said beside it.
     """
     form = form_of(verb)
-    border = spell if document is None else form.key
+    said = {name for name, raw in (given or {}).items() if raw is not None}
+    border = spell if document is None else _mixed(form.key, spell, said)
     shelf = catalog or load()
     try:
         scenario = (
@@ -72,8 +73,13 @@ def ask(
         )
         return answered(scenario, border)
     except DatahallError as error:
-        error.at_border(border)
+        error.at_border(spell if error.field in said and not error.where else border)
         raise
+
+
+def _mixed(key: Speller, spell: Speller, said: Collection[str]) -> Speller:
+    """Inputs of a file as keys, and those that were said beside it as they were said."""
+    return lambda name, value: (spell if name in said else key)(name, value)
 
 
 def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) -> Answer:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 from datahall.errors import option
 from datahall.reliability.checkpoint.tier import TIER_ROWS
 from datahall.reliability.elastic import num_sharing
 from datahall.reliability.job import RunningJob
 from datahall.reliability.run import Run
-from datahall.units import fmt
 
 
 def idle_inputs(run: Run) -> dict[str, str]:
@@ -15,9 +16,8 @@ def idle_inputs(run: Run) -> dict[str, str]:
     idle: dict[str, str] = {}
     if not run.recovery.elastic:
         idle |= dict.fromkeys(("elastic", "stall"), why_all_stop(run.job))
-    if run.plan.last.interval_s > run.recovery.planned_every_s:
-        every = fmt(run.recovery.planned_every_s, "s", 3)
-        idle["interval"] = f"planned stops come every {every}, and each writes a copy"
+    if isinf(run.recovery.planned_every_s):
+        idle["planned"] = "no stop is planned"
     if all(TIER_ROWS[one.tier.name].has_files for one in run.plan.cadences):
         idle["copy"] = "the run keeps no copy in memory"
     return idle

@@ -115,3 +115,35 @@ def test_what_checkpoints_leave_is_not_called_what_a_run_is_left_with() -> None:
     assert "ettr_fraction" not in copies.results
     between = number(copies, "checkpoint_ettr_fraction") - number(plan, "ettr_fraction")
     assert 0.003 < between < 0.007
+
+
+LAID = {"model": "llama-3.1-8b", "chips": 64, "chip": "h100-sxm", "tp": 8, "zero": 1}
+
+
+@pytest.mark.parametrize("ask", [dh.show_checkpoint, lambda **said: dh.simulate_run(**said, days=3, runs=5)])
+def test_memory_to_leave_free_is_of_a_layout_that_is_looked_for(ask) -> None:  # type: ignore[no-untyped-def]
+    """A layout that is said leaves free what it does."""
+    said, plain = ask(**LAID, memory_margin="10%"), ask(**LAID)
+    assert said.results == plain.results
+    assert any("memory_margin does nothing here" in note for note in said.notes)
+    searched = ask(model="llama-3.1-8b", chips=64, memory_margin="10%")
+    assert not any("memory_margin does nothing" in note for note in searched.notes)
+
+
+def test_how_long_planned_stops_take_does_nothing_where_none_is_planned() -> None:
+    def said(every: str) -> bool:
+        notes = dh.simulate_run(**SMALL, chips=64, planned_every=every, planned="1h").notes
+        return any("planned does nothing here: no stop is planned" in note for note in notes)
+
+    assert said("0s")
+    assert not said("5d")
+
+
+def test_an_interval_longer_than_planned_stops_switches_copies_off() -> None:
+    """It is no longer the usual one, and less is kept: it does something, and what is said."""
+    asked = {**SMALL, "chips": 512, "failure_rate": 0.05, "planned_every": "5d"}
+    long, usual = dh.simulate_run(**asked, interval="10d"), dh.simulate_run(**asked)  # type: ignore[arg-type]
+    assert number(long, "ettr_fraction") < number(usual, "ettr_fraction") - 0.01
+    assert not any("does nothing" in note for note in long.notes)
+    assert any("planned stops come every 5 days, and each writes a copy" in note for note in long.notes)
+    assert not any("each writes a copy" in note for note in usual.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isnan
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Series, Table
+from datahall.answers.economics.idle import idle_cached
 from datahall.answers.economics.tables import ways_table
 from datahall.answers.follow import follow
 from datahall.breakdown import Breakdown
@@ -16,7 +17,6 @@ from datahall.planner.buying.growth import asked_model
 from datahall.planner.buying.service import Choice, asked_of, choice_of
 from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.question import question_of
-from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business, HostedModel
 from datahall.scenario.sections.money.purchase import Purchase
@@ -255,8 +255,7 @@ def choice_notes(scenario: Scenario, found: Choice) -> tuple[str, ...]:
     if api is not None:
         hosts = f"the cheapest of {counted(api.num_hosts, 'host')}, " if api.num_hosts > 1 else ""
         lines.append(f"API: {api.price.name}, {hosts}list price of {api.price.source.date}")
-        if isnan(api.price.cached_usd_per_mtok):
-            lines += idle_together(scenario, ("cached",), f"{api.price.name} lists no price of cached input")
+        lines += idle_cached(scenario, api.price)
         if scenario.one(HostedModel).batch_fraction:
             lines.append(f"the discount on batches is the usual one of hosts; {api.price.name} may have none")
     if business.latency_s is not None and not scenario.given("api_latency"):

@@ -1,9 +1,11 @@
-"""Terms of ways to buy that do nothing: of a way that nobody prices, whatever is said of it."""
+"""Terms of money that do nothing: of a way to buy that nobody prices, and of a cache that has no price."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isnan
 
+from datahall.catalog.entries.api_price import ApiPrice
 from datahall.economics.early import TERMS
 from datahall.economics.market import is_listed
 from datahall.economics.ways import Way
@@ -25,3 +27,10 @@ def idle_terms(
     if not is_listed(chip, scenario.catalog):
         lines += idle_together(scenario, OF_OFFERS, f"nobody lists a price of {chip}")
     return lines
+
+
+def idle_cached(scenario: Scenario, price: ApiPrice) -> tuple[str, ...]:
+    """A share that is found in a cache, where the host lists one price of input."""
+    if not isnan(price.cached_usd_per_mtok):
+        return ()
+    return idle_together(scenario, ("cached",), f"{price.name} lists no price of cached input")

@@ -220,7 +220,7 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
     laid = "the fastest layout, for nobody said one" if step.is_searched else "as asked"
     home = scenario.catalog.facility(asked.facility).title
     if asked.pue_ratio is not None:
-        home = f"as asked, with electrical losses as of {home}"
+        home = "as asked" if idle_building(scenario) else f"as asked, with electrical losses as of {home}"
     lines = [
         f"{run.layout.words}, global batch {run.job.global_batch:,} ({laid}); {run.tokens_per_s:,.0f} tokens/s, "
         f"{fmt(energy.token_j, 'j_per_token', 3)}",

@@ -24,7 +24,7 @@ from datahall.reliability.checkpoint.account import (
 )
 from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
-from datahall.reliability.figure import plan_figure
+from datahall.reliability.kept import plan_figure
 from datahall.reliability.run import Run, run_of
 from datahall.reliability.simulation.story import NOTHING
 from datahall.scenario.kinds import Plain, exact
@@ -87,12 +87,25 @@ def _binding(run: Run, need: StorageNeed) -> str:
             f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in that time, "
             f"{fmt(need.short_ratio, 'ratio', 2)} what there is."
         )
-    restart = fmt(run.restart_s, "s", 3)
     what = "an interruption" if run.beside_failures else "a failure"
     every = f"{what} comes every {fmt(run.mttf_s, 's', 3)}"
     if restarts_cost_most(run.plan):
-        return f"Restarts cost more than checkpoints and lost work: {every}, each takes {restart}."
-    return f"Checkpoints and lost work cost more than restarts of {restart}: {every}."
+        return f"Restarts cost more than checkpoints and lost work: {every}, each takes {_restart(run)}."
+    return f"Checkpoints and lost work cost more than restarts of {_restart(run)}: {every}."
+
+
+def _restart(run: Run) -> str:
+    """How long a restart takes, in the mean where tiers differ."""
+    plan = run.plan
+    mean = fmt(plan.restarting_s, "s", 3)
+    each = [
+        (fmt(plan.restart_from_s(one), "s", 3), fmt(one.share_fraction, "fraction", 3))
+        for one in plan.cadences
+    ]
+    if len({took for took, _ in each}) == 1:
+        return mean
+    said = ", ".join(f"{took} after {share}" for took, share in each)
+    return f"{mean} in the mean ({said} of the failures)"
 
 
 def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:

@@ -22,6 +22,7 @@ from datahall.answers.run.words import (
     host_link_notes,
     how_often,
     idle_chip_notes,
+    only_planned_notes,
     slow_storage_notes,
     tier_notes,
     tiers_in_words,
@@ -32,7 +33,8 @@ from datahall.counted import counted
 from datahall.planner.training.laid.job import laid_job
 from datahall.planner.training.laid.remedy import remedy_of
 from datahall.reliability.checkpoint.storage import storage_need
-from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.figure import ettr_figure
+from datahall.reliability.kept import closed_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
 from datahall.reliability.simulation.story import GIVEN_UP_AFTER, Story, story_of
@@ -211,6 +213,8 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
         "time",
         "ranges are P10 to P90 of the runs: chance alone, not what is unsure of the rates",
     ]
+    if not story.ettr.low <= story.ettr.mean <= story.ettr.high:
+        lines.append("the mean lies beyond P10 to P90: few of the runs lose the most")
     if run.slow_fraction:
         slow = fmt(run.slow_fraction, "fraction", 2)
         lines.append(
@@ -219,7 +223,7 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     if run.checks_fraction:
         checks = fmt(run.checks_fraction, "fraction", 2)
         lines.append(f"looking for silent corruption makes a step {checks} longer")
-    lines += [*unlike_closed_form(story), *tier_notes(run), *idle_chip_notes(run)]
+    lines += [*unlike_closed_form(story), *tier_notes(run), *only_planned_notes(run), *idle_chip_notes(run)]
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "

@@ -67,9 +67,8 @@ def cause_table(story: Story) -> Table:
 def _spares(story: Story) -> str:
     """How many spares suffice, and what too few of them cost."""
     steady = story.steady_spares
-    enough = (
-        f"{counted(steady.num, 'spare')} suffice {fmt(steady.enough_fraction, 'fraction', 3)} of the time"
-    )
+    suffice = f"{counted(steady.num, 'spare')} {'suffices' if steady.num == 1 else 'suffice'}"
+    enough = f"{suffice} {fmt(steady.enough_fraction, 'fraction', 3)} of the time"
     there = story.run.recovery.num_spares
     if there == ANY_SPARES:
         return (

@@ -55,6 +55,17 @@ def tier_notes(run: Run) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def only_planned_notes(run: Run) -> tuple[str, ...]:
+    """That no copy comes but those of planned stops, where they come more often."""
+    every_s, asked_s = run.recovery.planned_every_s, run.plan.last.interval_s
+    if asked_s <= every_s:
+        return ()
+    return (
+        f"planned stops come every {fmt(every_s, 's', 3)}, and each writes a copy: the one after "
+        f"{fmt(asked_s, 's', 3)} never comes, nor any other between them",
+    )
+
+
 def slow_storage_notes(need: StorageNeed) -> tuple[str, ...]:
     """That storage binds, where copies take longer to be written than is best between them."""
     if need.enough:

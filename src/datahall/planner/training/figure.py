@@ -6,7 +6,7 @@ from math import inf
 
 from datahall.breakdown import Breakdown, quotient
 from datahall.planner.training.plan import TrainingPlan
-from datahall.reliability.figure import closed_figure
+from datahall.reliability.kept import closed_figure
 from datahall.reliability.sections.goodput import Goodput
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import steps_figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, floor, inf, log10
 
 import msgspec
 
@@ -36,8 +36,9 @@ class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ample_bytes_per_s(self) -> float:
-        """A little more than is needed."""
-        return 1.01 * self.needs_bytes_per_s
+        """A little more than is needed, as a person would say it: rounded up to three digits."""
+        step = 10.0 ** (floor(log10(1.01 * self.needs_bytes_per_s)) - 2)
+        return ceil(1.01 * self.needs_bytes_per_s / step) * step
 
     @property
     def short_ratio(self) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datahall.breakdown import Breakdown, again, derived, product, quotient, total
-from datahall.reliability.figure import BINOMIAL, closed_figure, nodes_mttf_figure, spares_figure
+from datahall.reliability.figure import BINOMIAL, nodes_mttf_figure, spares_figure
+from datahall.reliability.kept import closed_figure
 
 if TYPE_CHECKING:
     from datahall.reliability.sections.goodput import Goodput

@@ -71,10 +71,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ettr(self) -> Spread:
-        """Of all runs together, and between which it and eight of ten of them lie."""
+        """Of all runs together, and between what eight of ten of them lie, where a few that lose much need not."""
         whole = float(self.kept_s.sum() / self.found.elapsed_s.sum())
         _, low, high = spread(self.ettrs)
-        return Spread(whole, min(low, whole), max(high, whole))
+        return Spread(whole, low, high)
 
     @property
     def elapsed_s(self) -> Spread:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from datahall.reliability.tails.normal import BESIDE, LONG_SPREAD, REACH, normal_at_most
 
-SMALL = 16.0  # counts whose factorial is near enough to be computed as it is
+FEW_COUNTS = 16.0  # counts whose factorial is near enough to be computed as it is
 
 
 def binomial_at_least(needed: int, total: int, share: float) -> float:
@@ -60,7 +60,7 @@ def _deviance(x: float, mean: float) -> float:
 
 def _stirling(x: float) -> float:
     """δ(x)."""
-    if x < SMALL:
+    if x < FEW_COUNTS:
         return lgamma(x + 1.0) - (x + 0.5) * log(x) + x - 0.5 * log(2.0 * pi)
     square = x * x
     return (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square) / x
