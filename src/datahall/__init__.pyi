@@ -562,7 +562,7 @@ def compare(
     batch : str | int
         Sequences at once. (default 1)
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -3382,7 +3382,7 @@ def catalog_prices(
     max_age : str | float | None
         Leave out what is older.
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -3408,7 +3408,7 @@ def catalog_api_prices(
     first_party : bool
         Only models sold by their maker.
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
