@@ -18,7 +18,7 @@ def test_the_best_interval_is_not_the_one_that_was_said(interval: str) -> None:
     plain, said = dh.show_checkpoint(**asked), dh.show_checkpoint(**asked, interval=interval)
     assert number(said, "best_s") == pytest.approx(number(plain, "best_s"))
     assert number(said, "remote_interval_s") != pytest.approx(number(said, "best_s"))
-    assert number(said, "ettr_fraction") < number(plain, "ettr_fraction")
+    assert number(said, "checkpoint_ettr_fraction") < number(plain, "checkpoint_ettr_fraction")
     bytes_per_s = number(said, "checkpoint_bytes") / number(said, "remote_interval_s")
     assert number(said, "checkpoint_bytes_per_s") == pytest.approx(bytes_per_s)
 
