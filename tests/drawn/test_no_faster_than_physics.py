@@ -104,12 +104,12 @@ def test_the_pipeline_that_is_simulated_takes_what_its_plan_says(on_shelf: Shelf
     Without stages they share most of their sum, so large models on small chips are drawn, and the pipelines counted.
     """
     apart = []
-    for seed in range(11):
+    for seed in range(22):
         machine = draw_for_pipelines(seed)
         plan = trained(machine, on_shelf(machine), global_batch=256)
         if plan is not None and plan.results["pp"] > 1:
             apart.append(abs(plan.results["step_s"] / plan.results["closed_step_s"] - 1))
-    assert len(apart) >= 6
+    assert len(apart) >= 12
     assert min(apart) > 1e-6  # none is the same sum twice
     assert max(apart) < 0.07
-    assert sum(one >= DISTANCE for one in apart) <= 1
+    assert sum(one >= DISTANCE for one in apart) <= 2
