@@ -13,10 +13,11 @@ UNIT := $(filter-out tests/test_release.py tests/test_peers.py,$(wildcard tests/
 .PHONY: run test check bench lock docs clean
 
 run: $(RUN_READY)
-	@$(BIN)/datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x
+	@$(BIN)/datahall plan
 	@echo
 	@echo "How far off such answers are:  $(BIN)/datahall validate inference"
-	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --chips 2048 --chip h200"
+	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --deadline 60d --budget 20M --chip h200"
+	@echo "Chips or an API:  $(BIN)/datahall show build-or-buy --tokens-per-month 2B --model llama-3.1-70b"
 
 test: $(TEST_READY)
 	$(BIN)/ruff format --check src tests calibration benchmarks docs release

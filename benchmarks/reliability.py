@@ -10,7 +10,7 @@ from table import Line
 from datahall.catalog import load
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.process import mttf_s, process_of
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.recovery import Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
 from datahall.units import DAY_S
 

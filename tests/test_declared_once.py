@@ -21,8 +21,8 @@ from datahall.scenario.field import CONCEPTS, Concept, fields
 from datahall.scenario.sections.deployment import ENGINE
 from datahall.scenario.sections.views import CHIP_ORDERS, MODEL_ORDERS
 
-# the table has lines to copy; a launcher's own flags are what `file.py` reads
-SPELLS_FLAGS = ("cli/", "answers/verbs/", "training/layout/file.py")
+# the table has lines to copy; a launcher's own flags are what `file.py` reads, and what artefacts write
+SPELLS_FLAGS = ("cli/", "answers/verbs/", "training/layout/file.py", "planner/artefacts/")
 FLAG = re.compile(r"(?<![\w(-])--[a-z]")
 
 

@@ -352,6 +352,29 @@ def test_a_finder_is_known_when_seen(place: str, name: str, is_misplaced: bool) 
     assert bool(misplaced_finders(HOUSE / place, ast.parse(f"def {name}(): ..."))) is is_misplaced
 
 
+def reads_the_clock(tree: ast.Module) -> bool:
+    """Whether an answer could be another one tomorrow."""
+    names = {"today", "now", "utcnow"}
+    return any(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree))
+
+
+@each([path for path in MODULES if room_of(path) != "cli"])
+def test_no_answer_changes_by_waiting(path: Path) -> None:
+    assert not reads_the_clock(parsed(path)), "count ages from economics/market.day_of"
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("import datetime\nday = datetime.date.today()", True),
+        ("from datetime import datetime\nday = datetime.now()", True),
+        ("import datetime\nday = datetime.date.fromisoformat('2026-08-22')", False),
+    ],
+)
+def test_a_look_at_the_clock_is_known_when_seen(text: str, reads: bool) -> None:
+    assert reads_the_clock(ast.parse(text)) is reads
+
+
 @each_module
 def test_a_file_that_a_text_points_at_is_there(path: Path) -> None:
     """Beside the file that names it, in its room, in the house or in the repository."""

@@ -287,7 +287,6 @@ KEPT_METHODS = {
     "cli.command.Question.format_usage": "as above",
     "cli.groups.Root.format_commands": "as above",
     "cli.groups.Verbs.format_commands": "as above",
-    "fabric.collectives.algorithms.moves.Moves.way": "whoever adds a collective is told which formulas are made for it",
 }
 
 

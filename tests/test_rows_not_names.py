@@ -11,6 +11,7 @@ import pytest
 from tests.house import HOUSE, MODULES, each, each_module, inside, parsed, texts
 
 from datahall.catalog.entries.link import LinkWiring
+from datahall.catalog.entries.offer import PRICE_KINDS, PriceKind
 from datahall.catalog.number_formats import GROUP_SCALED
 from datahall.fabric.collectives.algorithms.moves import MOVES
 from datahall.fabric.topology.graph import Shape
@@ -28,6 +29,16 @@ SHAPES = {
 }
 # a tree is an algorithm too, and links of catalogue chips make a mesh or a torus
 NAMED = set(words.TOPOLOGIES) - set(words.NCCL_ALGOS) - set(get_args(LinkWiring))
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in PRICE_KINDS.values() if one.reserved], ids=lambda kind: kind.word
+)
+def test_a_kind_of_price_is_a_row_of_one_table(kind: PriceKind) -> None:
+    """Words, titles, keys of results and what leads are drawn from it: two years need no edit elsewhere."""
+    said = {kind.word, kind.key, f"{kind.key}_usd_per_hour", kind.called}
+    named = [path for path in MODULES if said & {text for _, text in texts(path)}]
+    assert named == [HOUSE / "catalog/entries/offer.py"]
 
 
 def asks_which_shape(tree: ast.AST) -> list[int]:
@@ -104,6 +115,10 @@ MEANT = {
         "what textbooks publish of each",
     ),
     "inference/step/exchange.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
+    "planner/artefacts/serving/vllm.py": {
+        "all-to-all": "a way to bring tokens to experts, not the collective"
+    },
+    "planner/artefacts/training/megatron.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "training/layout/legality.py": {"all-to-all": "a way to cut sequences, not the collective"},
     "validation/collectives/run.py": {"all-reduce": "kernels of NCCL's that were measured of it alone"},
     "validation/inference/names.py": {"all-to-all": "a way to bring tokens to experts, not the collective"},
@@ -199,9 +214,11 @@ def test_every_schedule_has_a_row() -> None:
     assert tuple(ORDERS) == words.SCHEDULES
 
 
-# inputs and their samples, launchers' files, the rows of memory that entries name, and who ran what was published
+# inputs and their samples, launchers' files, read and written, the rows of memory that entries name, and who ran what
+# was published
 KNOW_FRAMEWORKS = (
-    "scenario/", "training/layout/file.py", "training/memory/bookkeeping.py", "validation/training/sources.py",
+    "scenario/", "training/layout/file.py", "planner/artefacts/", "training/memory/bookkeeping.py",
+    "validation/training/sources.py",
 )  # fmt: skip
 
 
@@ -244,10 +261,11 @@ def test_a_look_by_name_is_known_when_seen(text: str, asks: bool) -> None:
     assert bool(asks_for_its_name(ast.parse(text), "framework")) is asks
 
 
-# inputs and their samples, whose kernels stand in for others', what each stack fuses, the ledger, a format of traces
+# inputs and their samples, whose kernels stand in for others', what each stack fuses, the ledger, a format of traces,
+# and what each engine is started with
 KNOW_ENGINES = (
     "scenario/", "silicon/calibration.py", "inference/step/kernels.py", "validation/",
-    "workload/traffic/trace_format.py",
+    "workload/traffic/trace_format.py", "planner/artefacts/",
 )  # fmt: skip
 
 
@@ -263,11 +281,11 @@ def test_what_is_fused_is_said_of_stacks_that_engines_run() -> None:
     assert FUSED.keys() <= {one.stack for one in engines().values()}
 
 
-# Who may know a scaled format by name: the tables of formats, of precisions and of kernels, what reads the files of
-# others, and one engine's habit with the checkpoints of one maker.
+# Who may know a scaled format by name: the tables of formats, of precisions and of kernels, what reads and writes the
+# files of others, and one engine's habit with the checkpoints of one maker.
 KNOW_FORMATS = (
     "catalog/number_formats.py", "workload/precision.py", "silicon/kernel_formats.py", "catalog/huggingface/",
-    "training/layout/file.py", "validation/", "inference/step/kernels.py",
+    "training/layout/file.py", "planner/artefacts/", "validation/", "inference/step/kernels.py",
 )  # fmt: skip
 
 

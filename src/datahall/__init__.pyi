@@ -29,6 +29,7 @@ def plan_serve(
     seed: str | int = 0,
     rate: str | float | None = None,
     users: str | int | None = None,
+    trace: str = "",
     traffic: str = "",
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
@@ -37,12 +38,19 @@ def plan_serve(
     turns: str | float | None = None,
     think: str | float | None = None,
     system: str | int | None = None,
+    speed: str | float = "1",
+    sort_trace: bool = False,
+    first: str | int | None = None,
+    busiest: str | float = "5min",
+    hash_block: str | int | None = None,
     ttft: str | float = "1s",
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     chips: str | Sequence[str] | None = None,
     precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
     headroom: str | float = "10%",
+    spare: str | int = 0,
+    disaggregated: bool = False,
     tp: str | int | None = None,
     engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
     draft: str = "",
@@ -80,13 +88,40 @@ def plan_serve(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    preempted_every: str | float | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     grid: str = "usa",
+    objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
+    orchestration: str | float | None = None,
+    network_overhead: str | float | None = None,
+    storage_overhead: str | float | None = None,
+    monitoring: str | float | None = None,
+    api: str = "",
+    cached: str | float = "0%",
+    batched: str | float = "0%",
+    peak_to_mean: str | float = "3",
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The least hardware that serves a model within its latency limits.
+    """The hardware that serves a model within its latency limits at the least cost.
 
     Replicas and chips of each kind, the knee, what binds. MODEL is a name of the catalogue or a
     config.json in the Hugging Face format.
@@ -101,6 +136,8 @@ def plan_serve(
         Requests per second.
     users : str | int | None
         People who wait for their answers, instead of a rate.
+    trace : str
+        Recorded requests, CSV or JSONL, instead of a rate.
     traffic : str
         Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
@@ -117,6 +154,16 @@ def plan_serve(
         Pause of a user between answer and next request.
     system : str | int | None
         Tokens of the system prompt that all requests share.
+    speed : str | float
+        2 replays a trace twice as fast. (default 1)
+    sort_trace : bool
+        Sort a trace by arrival.
+    first : str | int | None
+        Only so many rows of a trace.
+    busiest : str | float
+        How long a stretch of a trace a plan is made for: the one with most requests. (default 5min)
+    hash_block : str | int | None
+        Tokens that one hash of a trace stands for.
     ttft : str | float
         Most time to the first token. (default 1s)
     tpot : str | float
@@ -129,6 +176,10 @@ def plan_serve(
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
         Share of what a replica holds that is left free. (default 10%)
+    spare : str | int
+        Replicas beside those that are needed: the limits are kept with so many out (N+1: 1). (default 0)
+    disaggregated : bool
+        Weigh prompts and answers on replicas of their own beside the others.
     tp : str | int | None
         Chips that share each layer of a replica (default: several are weighed).
     engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
@@ -203,6 +254,8 @@ def plan_serve(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -210,6 +263,61 @@ def plan_serve(
         Power of the site over that of its IT (default: the building's).
     grid : str
         Electricity grid: texas, virginia, sweden, … . (default usa)
+    objective : Literal["cost", "chips", "energy", "carbon", "time"]
+        What each chip and the best of them has the least of: cost, chips, energy, carbon, time; time is
+        that of an answer to one who asks alone. (default cost)
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
+    orchestration : str | float | None
+        Orchestration, over the bill (default: as published).
+    network_overhead : str | float | None
+        Network, over a bill of rent (default: as published).
+    storage_overhead : str | float | None
+        Storage, over the bill (default: as published).
+    monitoring : str | float | None
+        Monitoring, over the bill (default: as published).
+    api : str
+        Hosted model to compare with: gpt-4o, openai/gpt-4o, … (default: the cheapest host of the same
+        model).
+    cached : str | float
+        Share of input tokens that the API finds in its cache. (default 0%)
+    batched : str | float
+        Share of tokens that may wait a day. (default 0%)
+    peak_to_mean : str | float
+        The load over the mean of a month, by which tokens are counted. (default 3)
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
@@ -217,9 +325,11 @@ def plan_serve(
 
     Examples of the command
 
-        datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200
+        datahall plan serve llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api
         datahall plan serve qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm
         datahall plan serve path/to/config.json --users 500 --traffic azure-conversation --chips h200
+        datahall plan serve llama-3.1-8b --trace requests.csv --busiest 10min
+        datahall plan serve llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh
     """
 
 def plan_train(
@@ -232,9 +342,12 @@ def plan_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
-    on: str = "",
+    on: str | Sequence[str] = "",
     chips: str | int | None = None,
     chip: str = "",
     domain: str | int | None = None,
@@ -249,15 +362,35 @@ def plan_train(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    preempted_every: str | float | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     grid: str = "usa",
     storage: str | float | None = None,
     tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
+    budget: str | float | None = None,
+    buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    spot_price: str | float | None = None,
+    as_of: str = "",
+    owner: str = "neocloud",
+    capex: str | float | None = None,
+    interest: str | float | None = None,
+    life: str | float | None = None,
+    residual: str | float | None = None,
+    depreciation: Literal["annuity", "market"] | None = None,
+    hardware_age: str | float | None = None,
+    colo: str | float | None = None,
+    energy_price: str | float | None = None,
+    repair_cost: str | float = "0%",
+    staff: str | float = "$0/month",
+    used: str | float = "100%",
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """The fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline.
+    """The fastest layout on so many chips, or the chips that keep a deadline at the least cost.
 
     MODEL is a name of the catalogue or a config.json in the Hugging Face format.
 
@@ -272,7 +405,8 @@ def plan_train(
     seq : str | int | None
         Tokens of a sequence (default 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default 1024); chips they do not divide over stay idle.
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default bf16).
     framework : str
@@ -280,14 +414,22 @@ def plan_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that a plan leaves free. (default 5%)
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
-    on : str
-        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    on : str | Sequence[str]
+        Topology, or a fabric that was built; several side by side: tree,fat-tree,torus.
     chips : str | int | None
-        How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).
+        How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of
+        adapters the fewest that hold them).
     chip : str
         Chip (default: h100-sxm, or the topology's usual one).
     domain : str | int | None
@@ -315,6 +457,8 @@ def plan_train(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -326,6 +470,45 @@ def plan_train(
         Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
     tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
         Where copies are kept: device, host, peer, local, remote (default: remote).
+    objective : Literal["cost", "chips", "energy", "carbon", "time"]
+        What the plan has the least of: cost, chips, energy, carbon, time. (default cost)
+    budget : str | float | None
+        Most that it may cost, the cheapest way that is allowed.
+    buy : str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]]
+        Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    spot_price : str | float | None
+        Rent of a chip for an hour on spot (default: the median of fresh spot offers).
+    as_of : str
+        Day that ages of prices are counted from (default: that of the newest price).
+    owner : str
+        Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
+    capex : str | float | None
+        Price of a chip with its share of server and network (default: of the catalogue's prices).
+    interest : str | float | None
+        Interest on capital a year (default: the owner's).
+    life : str | float | None
+        Life over which hardware is written off (default: the owner's).
+    residual : str | float | None
+        Share of the price that is left at the end (default: the owner's).
+    depreciation : Literal["annuity", "market"] | None
+        How it loses value: annuity (even payments over its life), or market (as newer chips do more for the
+        money; default for runs that were published).
+    hardware_age : str | float | None
+        Age of the hardware at the start (default: new, or as of a run that was published).
+    colo : str | float | None
+        Rent of space by the power of IT, in place of the owner's.
+    energy_price : str | float | None
+        Price of energy (default: the grid's).
+    repair_cost : str | float
+        Repair a year, of what hardware cost. (default 0%)
+    staff : str | float
+        Staff that runs it, a month. (default $0/month)
+    used : str | float
+        Share of the hours that somebody uses or rents it. (default 100%)
     failure : table, or several
         Parts, by number from 0, that are gone or slow (chips=5: the sixth); without a start from the beginning.
     catalog : Catalog
@@ -337,6 +520,9 @@ def plan_train(
         datahall plan train llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
+        datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail
+        datahall plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh
+        datahall plan train llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8
     """
 
 def compare(
@@ -376,7 +562,7 @@ def compare(
     batch : str | int
         Sequences at once. (default 1)
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -811,6 +997,9 @@ def show_memory(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     on: str = "",
     chips: str | int | None = None,
     chip: str = "",
@@ -848,8 +1037,8 @@ def show_memory(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -857,6 +1046,13 @@ def show_memory(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     chips : str | int | None
@@ -923,6 +1119,9 @@ def show_checkpoint(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -965,7 +1164,10 @@ def show_checkpoint(
     reschedule: str | float = "2min",
     warm_up: str | float = "5min",
     restart: str | float | None = None,
+    spares: str | int | None = None,
     hot_spares: bool = False,
+    elastic: Literal["kept", "linear", "sqrt"] | None = None,
+    preempted_every: str | float | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """What a checkpoint holds, what each tier takes to write and read it, and how often to write.
@@ -979,8 +1181,8 @@ def show_checkpoint(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -988,6 +1190,13 @@ def show_checkpoint(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None
@@ -1073,8 +1282,14 @@ def show_checkpoint(
         From a loaded checkpoint to the first new step. (default 5min)
     restart : str | float | None
         A whole restart, loading included, instead of its parts.
+    spares : str | int | None
+        Spare nodes (default: as many as are needed).
     hot_spares : bool
         Spares run already: nothing is rescheduled while one is free.
+    elastic : Literal["kept", "linear", "sqrt"] | None
+        Replicas go on without one that fails; their batch and learning rate: kept, linear, sqrt.
+    preempted_every : str | float | None
+        Mean time until a node of spot capacity is taken away.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1169,6 +1384,9 @@ def show_power(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -1227,7 +1445,8 @@ def show_power(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step (default 1024, or one for every 16 chips where nobody says a layout).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -1235,6 +1454,13 @@ def show_power(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -1634,7 +1860,6 @@ def show_datapath(
 def show_cost(
     priced: str,
     *,
-    seed: str | int = 0,
     own: bool = False,
     provider: str | Sequence[str] | None = None,
     price: str | float | None = None,
@@ -1675,8 +1900,6 @@ def show_cost(
 
     Parameters
     ----------
-    seed : str | int
-        Seed of every random draw. (default 0)
     priced : str
         A model that is trained, or a chip.
     own : bool
@@ -1732,7 +1955,8 @@ def show_cost(
     seq : str | int | None
         Tokens of a sequence (default: as published, else the usual).
     global_batch : str | int | None
-        Sequences of a step (default: as published, else the usual).
+        Sequences of a step (default: as published, else 1024, of adapters 8, or one for every 16 chips
+        where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format of the run (default: as published, else the usual).
     chips : str | int | None
@@ -2431,6 +2655,9 @@ def simulate_train(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     imbalance: str | float | None = None,
     on: str = "",
     chips: str | int | None = None,
@@ -2475,8 +2702,8 @@ def simulate_train(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2484,6 +2711,13 @@ def simulate_train(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     imbalance : str | float | None
         Load of the busiest rank that holds experts over the mean (default: chance alone).
     on : str
@@ -2566,6 +2800,9 @@ def simulate_run(
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None = None,
     framework: str = "nemo",
     state: Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""] = "",
+    lora: str | int | None = None,
+    lora_targets: Literal["all", "attention", "query-value"] = "all",
+    quantised: bool = False,
     memory_margin: str | float = "5%",
     imbalance: str | float | None = None,
     on: str = "",
@@ -2648,8 +2885,8 @@ def simulate_run(
     seq : str | int | None
         Tokens of a sequence (default: the layout file's, else 8192).
     global_batch : str | int | None
-        Sequences of a step, all replicas together (default: the layout file's, else 1024, rounded up to
-        what the layout divides).
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
     precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"] | None
         Number format: bf16, fp8, mxfp8, … (default: the layout file's, else bf16).
     framework : str
@@ -2657,6 +2894,13 @@ def simulate_run(
     state : Literal["megatron", "bf16-gradients", "precision-aware", "fp8-parameters", "fp32", "pure-bf16", ""]
         Formats of the state: megatron, bf16-gradients, pure-bf16, … (default: fp32 in fp32 and tf32, else
         the framework's).
+    lora : str | int | None
+        Rank of adapters, which are trained in place of the weights (LoRA).
+    lora_targets : Literal["all", "attention", "query-value"]
+        What adapters stand beside: all linear layers, those of attention, or queries and values. (default
+        all)
+    quantised : bool
+        The frozen weights lie in 4-bit NF4 (QLoRA).
     memory_margin : str | float
         Share of a chip's memory that the layout leaves free, where it is looked for. (default 5%)
     imbalance : str | float | None
@@ -3138,7 +3382,7 @@ def catalog_prices(
     max_age : str | float | None
         Leave out what is older.
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -3164,7 +3408,7 @@ def catalog_api_prices(
     first_party : bool
         Only models sold by their maker.
     as_of : str
-        Day that ages are counted from (default: today).
+        Day that ages of prices are counted from (default: that of the newest price).
     catalog : Catalog
         Entries of your own over the shipped ones.
 

@@ -83,7 +83,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "m3_per_s": {"m³/s": 1.0, "m3/s": 1.0, "L/s": 1e-3, "L/min": 1e-3 / 60.0},
     "hz": _scaled({"Hz": 1.0}, _DECIMAL),
     "m": {"m": 1.0, "km": 1e3},
-    "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "": 1.0},
+    "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "k": 1e3, "M": 1e6, "": 1.0},
     "usd_per_month": {"USD/month": 1.0, "$/month": 1.0, "/month": 1.0, "": 1.0},
     "usd_per_w": {
         f"{word}/{per}": dollars / watt

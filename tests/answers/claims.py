@@ -37,6 +37,7 @@ WITH_UNIT = {"s", "bytes", "bytes_per_s", "flop", "flop_per_s", "fraction", "w"}
 
 # the input that a leaf names, where it does not have the name of the input
 CALLED = {name: (field,) for name, field in DEGREES.items()} | {
+    "rank of the adapters": ("lora",),
     "PUE": ("pue",),
     "a spot node stays": ("preempted_every",),
     "network": ("network_overhead",),

@@ -60,7 +60,7 @@ ALWAYS = {
     "show stage": ("chips", "model"),
 }
 # of which one must stand
-ONE_OF = {"simulate serve": ("rate", "users", "trace"), "plan serve": ("rate", "users")}
+ONE_OF = {"simulate serve": ("rate", "users", "trace"), "plan serve": ("rate", "users", "trace")}
 # tables that flags give whole: what one says always
 ROWS: dict[str, dict[str, dict[str, Any]]] = {
     "simulate serve": {
@@ -177,6 +177,7 @@ CHEAP: dict[str, Sequence[Any]] = {
     "num_draft": (2,),
     "framework": ("nemo", "fsdp"),
     "trace": (str(FILES / "requests.jsonl"),),
+    "busiest": ("1 s", "10 s"),
     "layout": (str(FILES / "megatron.args"),),
     "hash_block": (256,),
     "speed": (2, 0.5),
@@ -212,6 +213,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "shock_nodes": (4, "8"),
     "spares_enough": ("99 %", 0.9),
     "buy": (["rent"], ["rent", "own"], "rent,spot"),
+    "objective": ("energy", "time"),
+    "budget": ("80M", 1e9),
     "provider": (["lambda", "runpod"], "nebius"),
     "chip_hours": ("1M", 50000),
     "hardware_age": ("1y", "2 years"),
@@ -457,7 +460,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "trace": {"rate": None, "requests": None, "hash_block": 256},
     **{
         name: {"rate": None, "trace": str(FILES / "requests.jsonl")}
-        for name in ("speed", "sort_trace", "first", "hash_block")
+        for name in ("speed", "sort_trace", "first", "hash_block", "busiest")
     },
 }
 BY_UNIT: dict[str, Sequence[Any]] = {

@@ -151,6 +151,7 @@ def test_follow_ups_parse_and_keep_what_was_given(
             "requests",
             "batch",
             "engine",
+            "disaggregated",  # which pools there are, where a service is simulated
         }
         for name, value in asked.items():
             if name in scenario.form.fields and name not in changed:
@@ -212,7 +213,17 @@ def test_a_trace_is_planned_for_with_its_own_lengths(tmp_path: Path) -> None:
     rows = "".join(f"{place},{900 + place % 3 * 100},50\n" for place in range(30))
     (tmp_path / "t.csv").write_text(f"arrival_s,prompt,output\n{rows}")
     found = dh.simulate_serve("llama-3.1-8b", trace=str(tmp_path / "t.csv"), warmup="0s")
+    assert f"--trace {tmp_path / 't.csv'}" in found.next_commands[0]
+    assert "--isl" not in found.next_commands[0]
+
+
+def test_a_trace_of_one_time_is_planned_for_with_its_mean_lengths(tmp_path: Path) -> None:
+    """All at once, from which no rate follows: as many a second as ended."""
+    rows = "".join(f"0,{900 + place % 3 * 100},50\n" for place in range(30))
+    (tmp_path / "t.csv").write_text(f"arrival_s,prompt,output\n{rows}")
+    found = dh.simulate_serve("llama-3.1-8b", trace=str(tmp_path / "t.csv"), warmup="0s")
     assert "--isl 1000 --osl 50" in found.next_commands[0]
+    assert "--trace" not in found.next_commands[0]
 
 
 LLAMA = {

@@ -9,6 +9,7 @@ import pytest
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.api_price import api_price, api_prices
+from datahall.catalog.entries.offer import OFFER_KINDS
 from datahall.errors import UnknownNameError
 
 TODAY = date(2026, 11, 15)
@@ -20,6 +21,7 @@ def test_every_offer_has_a_price_a_date_and_a_source(catalog: Catalog) -> None:
     for offer in offers:
         assert math.isfinite(offer.usd_per_hour) or math.isfinite(offer.purchase_usd), offer.name
         assert offer.source.title
+        assert offer.kind in OFFER_KINDS, offer.name
         assert 0 <= offer.age_days(TODAY) < 10 * 365, offer.name
 
 

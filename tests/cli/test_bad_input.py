@@ -87,7 +87,7 @@ BAD = [
     ("catalog prices --as-of soon", 2, "is not a day"),
     ("plan serve llama-3.1-8b --rate 1 --chips 8", 2, "is a number, not the name of a chip"),
     ("plan train llama-3.1-8b --tokens 1T --chips h100-sxm", 2, "a whole number, e.g. 8: How many chips"),
-    ("plan", 2, "error[usage]: datahall plan: what?"),
+    ("simulate", 2, "error[usage]: datahall simulate: what?"),
     ("show", 2, "one of chip, hierarchy, model,"),
     ("show chip h100 -o ''", 2, "is not the path of a file"),
     ("show chip h100 --catalog ''", 2, "is not a folder"),

@@ -8,13 +8,13 @@ import pytest
 from datahall.answers.ask import ask, form_of
 from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
-from datahall.answers.verbs import GROUPS, VERBS
+from datahall.answers.verbs import BY_NAME, GROUPS, VERBS, words
 from datahall.catalog import Catalog
 from datahall.cli.command import Question
 from datahall.cli.main import root
 from datahall.cli.names import completer, names
 from datahall.scenario.kinds import Flag, Listed, Name
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
 
 def below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -86,6 +86,15 @@ def test_help(datahall: Callable, path: tuple[str, ...], flag: str) -> None:
     assert out.index("Examples:") < out.index("Options")
     assert f"datahall {' '.join(path)}".strip() in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_a_wide_example_can_be_copied_as_it_stands(datahall: Callable) -> None:
+    """What is shown on several lines is, to a shell, the line that the table of verbs has."""
+    _, out, _ = datahall("plan", "serve", "--help")
+    shown = out.split("Examples:\n")[1].split("\n\n")[0]
+    assert "\\\n" in shown
+    lines = [" ".join(line.split()) for line in shown.replace("\\\n", " ").splitlines()]
+    assert lines == words(BY_NAME["plan serve"])
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
@@ -191,7 +200,7 @@ def test_no_flag_speaks_of_a_layout_file_where_none_is_taken(verb: str) -> None:
 
 
 def test_a_plan_of_training_says_the_defaults_that_it_has() -> None:
-    usual = {"seq": USUAL_SEQ, "precision": USUAL_PRECISION, "global_batch": USUAL_BATCH}
+    usual = {"seq": USUAL_SEQ, "precision": USUAL_PRECISION}
     for name, value in usual.items():
         assert f"(default {value})" in HELP["plan train", name]
 

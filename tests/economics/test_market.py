@@ -23,10 +23,17 @@ def flags(kind: str = "on-demand", **asked: object) -> dict[str, tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("offer", "flag"),
-    [("mithril-h100", AUCTION), ("oci-h100", STALE), ("gcp-h100", NO_HOST), ("aws-h100", FAR)],
+    [("mithril-h100", AUCTION), ("oci-h100", STALE), ("gcp-h100", NO_HOST)],
 )
 def test_what_does_not_headline_is_listed_with_why(offer: str, flag: str) -> None:
     assert flags()[offer] == (flag,)
+
+
+def test_a_price_far_outside_the_others_is_listed_as_one() -> None:
+    """$8.51 of an H200 beside $2.60 to $4.59.  Of an H100 $7.36 lies within the fences of $1.89 to $4.41."""
+    market = market_of("h200-sxm", "on-demand", Purchase(), CATALOG)
+    assert {one.offer.name for one in market.listings if one.flags == (FAR,)} == {"aws-h200"}
+    assert flags()["aws-h100"] == ()
 
 
 def test_a_spot_price_without_a_discount_is_none() -> None:

@@ -32,7 +32,7 @@ from datahall.fabric.topology.tpu_pod import (
     tpu_pod,
     tpu_slice,
 )  # fmt: skip
-from datahall.reliability.availability import at_least, unit_availability
+from datahall.reliability.nodes.availability import at_least, unit_availability
 from datahall.scenario.sections.fabric import FabricDesign
 
 CATALOG = Catalog(user=False)

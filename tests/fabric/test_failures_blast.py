@@ -46,7 +46,7 @@ def test_a_core_switch_slows_everybody_a_little() -> None:
 def test_of_two_leaves_one_may_lose_a_cable_of_four() -> None:
     """As in a larger fabric: all that it sends to the other goes over the three that are left."""
     fabric = clos(8, WIRE, radix=8, tiers=2)
-    assert (fabric.shape.children, fabric.shape.cables) == ((4, 2), (1, 4))
+    assert (fabric.shape.children, fabric.shape.uplinks) == ((4, 2), (1, 4))
     blast = blast_radius(fabric, Failure(links=(fabric.shape.first_link(2),)))
     assert (blast.cut_off.size, blast.slowed.tolist()) == (0, [0, 1, 2, 3])
     assert blast.worst_left_fraction == pytest.approx(3 / 4)

@@ -22,7 +22,7 @@ from datahall.fabric.topology.tpu_pod import (
     tpu_pod,
     tpu_slice,
 )  # fmt: skip
-from datahall.reliability.availability import at_least, unit_availability
+from datahall.reliability.nodes.availability import at_least, unit_availability
 
 
 def test_pods_have_the_published_sizes() -> None:

@@ -11,7 +11,7 @@ from tests.inference.memory_case import FULL, SMALL, WINDOW, Serve, replace, sma
 from datahall.catalog import Catalog, load
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import ScenarioError
-from datahall.inference.engine.adapters import first_token_s, projections, resident_bytes
+from datahall.inference.engine.adapters import adapted, first_token_s, resident_bytes
 from datahall.inference.engine.disaggregation import LINK_SHARE, SETUP_S, handoff_of
 from datahall.inference.engine.engine import engine, engine_on
 from datahall.inference.engine.replica import Adapters, Speculation
@@ -143,9 +143,9 @@ def test_an_adapter_stands_beside_each_projection(serve: Serve) -> None:
     """Llama 8B: qkv of three parts 4096 → 6144, output, gate and up of two parts, down."""
     one = serve("llama-3.1-8b", adapters=Adapters(num=1))
     expected = [(4096, 6144, 3, 32), (4096, 4096, 1, 32), (4096, 28672, 2, 32), (14336, 4096, 1, 32)]
-    assert sorted(tuple(part) for part in projections(one)) == sorted(expected)
-    assert projections(serve("llama-3.1-8b")) == []
-    assert len(projections(serve("llama-3.1-8b", adapters=Adapters(num=1, mlp=False)))) == 2
+    assert sorted(tuple(part)[1:] for part in adapted(one)) == sorted(expected)
+    assert adapted(serve("llama-3.1-8b")) == []
+    assert len(adapted(serve("llama-3.1-8b", adapters=Adapters(num=1, mlp=False)))) == 2
     three = serve("llama-3.1-8b", adapters=Adapters(num=1), pp=3)  # 11 of 32 layers on the heaviest stage
     whole = serve("llama-3.1-8b", adapters=Adapters(num=1))
     assert resident_bytes(three) == pytest.approx(resident_bytes(whole) * 11 / 32)

@@ -25,7 +25,7 @@ times = st.floats(1e-3, 1e6)
 @given(times, st.floats(1.001, 1e6))
 def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: float) -> None:
     coming_s = stays * stay
-    window = measured_window(coming_s, stay, num_requests=0)
+    window = measured_window(coming_s, stay, num_requests=0, first_s=0.0)
     assert 0 < window.start_s < window.end_s < coming_s
     assert window.end_s - window.start_s >= 0.66 * coming_s
     assert window.start_s <= 2 * stay
@@ -33,8 +33,8 @@ def test_the_middle_is_most_of_a_run_and_lies_within_it(stay: float, stays: floa
 
 @given(times)
 def test_a_run_of_unknown_stays_has_no_drain_apart(coming_s: float) -> None:
-    assert 0 < measured_window(coming_s, 0.0, num_requests=0).start_s < coming_s
-    assert measured_window(coming_s, 0.0, num_requests=0).end_s == inf
+    assert 0 < measured_window(coming_s, 0.0, num_requests=0, first_s=0.0).start_s < coming_s
+    assert measured_window(coming_s, 0.0, num_requests=0, first_s=0.0).end_s == inf
 
 
 def test_a_rush_longer_than_the_run_leaves_no_middle() -> None:
@@ -48,7 +48,7 @@ def test_of_a_burst_all_is_measured() -> None:
 
 def test_the_end_is_told_by_the_number_of_requests_where_that_is_known() -> None:
     """They may come faster than is expected: the last tenth of them drains the fleet whenever it comes."""
-    assert measured_window(100.0, 5.0, num_requests=1000) == MeasuredWindow(10.0, num_rows=900)
+    assert measured_window(100.0, 5.0, num_requests=1000, first_s=0.0) == MeasuredWindow(10.0, num_rows=900)
 
 
 @pytest.mark.parametrize("rate_per_s", [0.1, 50.0, 5_000.0])

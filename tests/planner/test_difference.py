@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from datahall.answer import Cell, Quantity
 from datahall.answers.verbs import VERBS
-from datahall.planner.compare.difference import figures, share_of, worded
+from datahall.planner.compare.difference import Figure, figures, share_of, worded
 from datahall.planner.compare.lead import LEAST, MOST, leads_of
 
 LEADS = leads_of(["least step_s", "most mfu_fraction"])
@@ -54,6 +54,14 @@ def test_ends_of_a_band_are_of_its_value() -> None:
     (figure,) = figures([one, {"step_s": 3.0, "step_low_s": 2.4, "step_high_s": 3.5}], LEADS)
     assert figure.values[0] == Quantity(2.0, "s", 1.5, 2.5)
     assert figure.bands_meet
+
+
+@pytest.mark.parametrize(("low", "high", "meet"), [(1.9, 2.1, False), (1.1, 2.1, True), (1.05, 2.1, True)])
+def test_bands_that_are_apart_do_not_meet(low: float, high: float, meet: bool) -> None:
+    """0.9 to 1.1 s beside one from 1.9, one that begins where it ends, and one that begins within."""
+    values = (Quantity(1.0, "s", 0.9, 1.1), Quantity(2.0, "s", low, high))
+    there, back = (Figure(key="x_s", unit="s", values=pair) for pair in (values, values[::-1]))
+    assert (there.bands_meet, back.bands_meet) == (meet, meet)
 
 
 def test_of_nothing_there_is_no_share() -> None:

@@ -18,7 +18,6 @@ from datahall.planner.training.fewer import fewer
 from datahall.planner.training.operations import done_by
 from datahall.planner.training.question import plan_training
 from datahall.scenario.read import read_names
-from datahall.scenario.usual import USUAL_BATCH
 from datahall.training.memory.peak import chip_memory_bytes
 from datahall.training.step.step import Job
 from datahall.units import fmt, parse
@@ -84,12 +83,6 @@ def test_a_batch_that_does_not_divide_over_all_chips_is_the_reason_and_one_near_
     assert (there["num_chips"], there["num_idle_chips"]) == (65, 0)
     assert there["tokens_per_s"] > answer.results["tokens_per_s"]
     assert not any("over all" in note for note in planned("llama-3.1-8b", 64, 1024).notes)
-
-
-def test_the_help_of_a_plan_says_the_usual_batch_and_does_not_promise_to_round_it() -> None:
-    said = form_of("plan train").fields["global_batch"].kind.help
-    assert "round" not in said
-    assert f"(default {USUAL_BATCH})" in said
 
 
 def test_a_deadline_buys_no_chips_for_a_layout_that_is_only_simpler() -> None:

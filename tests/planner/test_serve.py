@@ -11,7 +11,8 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.serving.confirm import _at_rate
 from datahall.planner.serving.demand import demand_of
 from datahall.planner.serving.groups import groups
-from datahall.planner.serving.plan import FEWEST_CHIPS, ServingPlan
+from datahall.planner.serving.objective import FEWEST_CHIPS
+from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
@@ -48,7 +49,7 @@ def test_users_who_think_offer_less(shelf: Catalog) -> None:
 
 
 def test_the_best_of_each_chip_is_the_one_with_fewest_chips(shelf: Catalog) -> None:
-    found = plan(shelf, "llama-3.1-70b", rate=50, chips="h100-sxm,h200", precision="bf16")
+    found = plan(shelf, "llama-3.1-70b", rate=50, chips="h100-sxm,h200", precision="bf16", objective="chips")
     assert {way.replica.chip.name for way in found.best} == {"h100-sxm", "h200-sxm"}
     for best in found.best:
         same = [

@@ -53,7 +53,9 @@ class Held(msgspec.Struct):
         return SimpleNamespace(table=None, level=self.level)
 
     def at(self, rate_per_s: float) -> SimpleNamespace:
-        return SimpleNamespace(ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s)
+        return SimpleNamespace(
+            ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s, near_saturation=False
+        )
 
 
 def way(
@@ -69,7 +71,7 @@ def way(
 
 
 def with_run(one: Candidate, *, stable: bool, good: float) -> Candidate:
-    run: Any = SimpleNamespace(stable=stable, good_fraction=good)
+    run: Any = SimpleNamespace(stable=stable, good_fraction=good, e2e_s=lambda _: 5.0)
     return msgspec.structs.replace(one, run=run)
 
 
@@ -99,7 +101,7 @@ def test_of_as_many_chips_the_faster_goes_first(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(planning, "on_its_fabric", joined)
     asked_for = way()
     looked: Any = [(Deployment(), name) for name in ways]
-    question = planning.Question(SHELF.model("llama-3.1-8b"), asked_for.demand, 0.1, [], looked)
+    question = planning.Question(SHELF.model("llama-3.1-8b"), asked_for.demand, 0.1, 0, False, [], looked)
     found, refused = planning.weighed(question, SHELF, Wiring())
     assert [one.replica.chip.name for one in found] == ["b", "c", "d", "a"]
     assert not refused
@@ -181,7 +183,9 @@ def test_the_fewest_that_keep_the_limits_are_found(
     """From one to twice what the closed form asks for, to a hundredth, however nearly the limits are broken."""
     for enough in range(1, 2 * replicas + 1, max(1, replicas // 40)):
         tried = simulated_until(monkeypatch, enough, good)
-        found = confirming.confirm(way(replicas), seed=0)
+        free = way(replicas)
+        free.held.most_per_s = 1e6  # one could hold all
+        found = confirming.confirm(free, seed=0)
         assert found.keeps
         assert enough <= found.num_replicas < enough + near
         assert found.num_added == found.num_replicas - replicas
@@ -221,7 +225,14 @@ def test_a_rival_is_followed_as_far_as_its_chips_stay_below(monkeypatch: pytest.
     assert confirming.confirm(way(), most=15, seed=0).num_added == 3
     simulated_until(monkeypatch, 3)
     found = confirming.confirm(way(), most=4, seed=0)
-    assert (found.num_replicas, found.num_added, found.num_fewer) == (3, -7, 1)
+    assert (found.num_replicas, found.num_added, found.num_fewer) == (3, -7, 0)
+
+
+def test_fewer_than_hold_the_load_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One replica holds 40 a second without any limit: two have a queue that grows under 100, whatever a run shows."""
+    tried = simulated_until(monkeypatch, 1)
+    found = confirming.confirm(way(), seed=0)
+    assert found.num_replicas == min(tried) == 3
 
 
 def confirmed_as(monkeypatch: pytest.MonkeyPatch, takes: dict[int, int]) -> list[tuple[int, int]]:
@@ -243,7 +254,9 @@ def test_rivals_are_simulated_while_they_could_take_fewer_chips(monkeypatch: pyt
     """Two chips a replica.  The best takes 16 replicas instead of 10; rivals are asked for fewer than the best has,
     also those that the closed form has more of: one of 16 takes 12.  One on another chip is another matter."""
     tried = confirmed_as(monkeypatch, {10: 16, 11: 14, 12: 15, 13: 13, 14: 14, 16: 12})
-    found = confirming.confirmed([way(10), way(11), way(13, name="h200"), way(12), way(14), way(16)], seed=0)
+    found = confirming.confirmed(
+        [way(10), way(11), way(13, name="h200"), way(12), way(14), way(16)], seed=0
+    ).best
     assert [(one.replica.chip.name, one.num_replicas) for one in found] == [("h100", 12), ("h200", 13)]
     assert tried == [(10, 0), (11, 15), (13, 0), (12, 13), (14, 13), (16, 13)]
 
@@ -252,20 +265,20 @@ def test_what_no_load_at_all_fits_on_is_not_simulated(monkeypatch: pytest.Monkey
     """Three replicas are the least that hold 100 a second without any limit: no rival can have fewer."""
     assert way(10).num_least == 3
     tried = confirmed_as(monkeypatch, {10: 3, 11: 2})
-    (found,) = confirming.confirmed([way(10), way(11)], seed=0)
+    (found,) = confirming.confirmed([way(10), way(11)], seed=0).best
     assert (found.num_replicas, tried) == (3, [(10, 0)])
 
 
 def test_a_rival_that_does_not_keep_the_limits_is_no_rival(monkeypatch: pytest.MonkeyPatch) -> None:
     confirmed_as(monkeypatch, {10: 16, 11: 0, 12: 16})
-    (found,) = confirming.confirmed([way(10), way(11), way(12)], seed=0)
+    (found,) = confirming.confirmed([way(10), way(11), way(12)], seed=0).best
     assert found.num_replicas == 16
     assert found.keeps
 
 
 def test_kept_limits_come_first_and_then_fewer_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     confirmed_as(monkeypatch, {10: 0, 11: 15, 12: 12})
-    found = confirming.confirmed([way(10), way(11, name="a"), way(12, name="b")], seed=0)
+    found = confirming.confirmed([way(10), way(11, name="a"), way(12, name="b")], seed=0).best
     assert [one.num_replicas for one in found] == [12, 15, 10]
 
 
@@ -276,7 +289,7 @@ def test_of_equally_many_chips_the_one_that_is_known_best_comes_first(
     ways = [way(10, name=level) for level in ("datasheet only", "measured", "family-calibrated")]
     for one in ways:
         one.held.level = one.held.name  # type: ignore[attr-defined]
-    found = confirming.confirmed(ways, seed=0)
+    found = confirming.confirmed(ways, seed=0).best
     assert [one.held.price.level for one in found] == ["measured", "family-calibrated", "datasheet only"]
 
 
@@ -358,7 +371,9 @@ def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.M
 
     monkeypatch.setattr(confirming, "_simulated", simulated)
     monkeypatch.setattr(planning, "proposed", lambda candidate: candidate)  # its run is made up
-    found = plan_serving(asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2))
+    found = plan_serving(
+        asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2, objective="chips")
+    )
     lost = [one.candidate for one in found.alternatives]
     assert found.chosen is found.best[0]
     assert {one.replica.chip.name for one in found.best} == {"h100-sxm", "l40s"}

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import OutputError, UnsupportedError
+from datahall.events.progress import reported
 from datahall.planner.compare.lead import Lead
+from datahall.planner.sweep import estimate
 from datahall.planner.sweep.best import ranking
 from datahall.planner.sweep.grid import Grid
 from datahall.planner.sweep.journal import Journal
 from datahall.planner.sweep.processes import answered
-from datahall.planner.sweep.progress import reported
 from datahall.planner.sweep.run import Work, run
 
 FILE = 'version = 1\nask = "show fit"\nmodel = "qwen3-0.6b"\n[deployment]\nchip = "l40s"\n'
@@ -125,6 +126,37 @@ def test_a_journal_of_another_sweep_is_left_alone(tmp_path: Path, key: str, num:
     with pytest.raises(OutputError, match="another sweep"):
         Journal(path, key, num)
     assert path.read_bytes() == before
+
+
+def test_a_point_that_the_sweep_does_not_have_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b'{"sweep":"k","points":2}\n{"point":0,"found":1}\n{"point":7,"found":1}\n')
+    with Journal(path, "k", 2) as journal:
+        assert set(journal.found) == {0}
+
+
+def test_eight_is_a_fifth_less_than_ten_and_ten_a_quarter_more_than_eight() -> None:
+    least = ranking(Lead("x", True), [10.0, None, 8.0, 8.0])
+    assert least is not None
+    assert (least.places, least.margin_fraction, least.num_others, least.next_place) == (
+        (2, 3, 0),
+        -0.2,
+        1,
+        0,
+    )
+    most = ranking(Lead("x", False), [10.0, 8.0])
+    assert most is not None
+    assert most.margin_fraction == 0.25
+
+
+def test_all_points_take_as_long_as_the_first_on_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 points of 2 s on four cores: 50 s."""
+    ticks = iter((0.0, 2.0))
+    asked = SimpleNamespace(place="x", context=b"", num_points=100, point=lambda *_: b"")
+    monkeypatch.setattr(estimate, "answerer", lambda *_: lambda *_: None)
+    monkeypatch.setattr(estimate, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(estimate, "num_cores", lambda: 4)
+    assert estimate.estimated_s(asked) == (2.0, 50.0)  # type: ignore[arg-type]
 
 
 def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:

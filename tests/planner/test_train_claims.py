@@ -22,8 +22,28 @@ from datahall.errors import InfeasibleError
 SHELF = Catalog(user=False)
 QUESTIONS: dict[str, dict[str, Any]] = {
     "chips": {"model": "llama-3.1-8b", "tokens": "300B", "chips": 64, "chip": "h200", "global_batch": 256},
-    "deadline": {"model": "llama-3.1-8b", "tokens": "300B", "deadline": "20d", "chip": "b200"},
-    "too few": {"model": "llama-3.1-70b", "tokens": "10B", "deadline": "90d", "chip": "h200"},
+    "deadline": {
+        "model": "llama-3.1-8b",
+        "tokens": "300B",
+        "deadline": "20d",
+        "chip": "b200",
+        "objective": "chips",
+    },
+    "cheapest": {
+        "model": "llama-3.1-8b",
+        "tokens": "300B",
+        "deadline": "20d",
+        "chip": "b200",
+        "budget": "90k",
+    },
+    "too dear": {"model": "llama-3.1-8b", "tokens": "300B", "chips": 32, "chip": "h200", "budget": "5k"},
+    "too few": {
+        "model": "llama-3.1-70b",
+        "tokens": "10B",
+        "deadline": "90d",
+        "chip": "h200",
+        "objective": "chips",
+    },
     "mixture": {"model": "qwen3-30b-a3b", "tokens": "1T", "chips": 32, "seq": 4096, "global_batch": 128},
     "narrow": {"model": "llama-3.1-8b", "tokens": "1T", "chips": 512, "on": "tree", "global_batch": 512},
     "offloaded": {"model": "llama-3.1-70b", "tokens": "10B", "chips": 16, "offload": "optimizer"},
@@ -125,7 +145,9 @@ def test_the_marked_number_of_chips_is_the_fewest_in_time() -> None:
 def test_what_was_tried_says_what_of_it_each_row_shows(
     deadline: str, batch: int, shown: list[int], said: str
 ) -> None:
-    asked = {"model": "llama-3.1-8b", "tokens": "1T", "deadline": deadline, "global_batch": batch}
+    asked = {
+        "model": "llama-3.1-8b", "tokens": "1T", "deadline": deadline, "global_batch": batch, "objective": "chips",
+    }  # fmt: skip
     found = table(answer_of(ask("plan train", asked, catalog=SHELF)), "chips for the deadline")
     assert [one["chips"] for one in rows(found)] == shown
     assert found.note.endswith(said)
@@ -136,7 +158,7 @@ def test_a_deadline_says_why_no_fewer_chips_would_do() -> None:
     note = table(found, "chips for the deadline").note
     (fewer,) = re.findall(r"(?:^|; )not on (\d+) chips?: ", note)
     assert int(fewer) < number(found, "num_chips")
-    said = {key: value for key, value in QUESTIONS["too few"].items() if key != "deadline"}
+    said = {key: value for key, value in QUESTIONS["too few"].items() if key not in ("deadline", "objective")}
     with pytest.raises(InfeasibleError) as caught:
         ask("plan train", said | {"chips": int(fewer)}, catalog=SHELF)
     assert caught.value.message in note

@@ -27,6 +27,7 @@ from datahall.power.serving import (
 )
 from datahall.power.swing.timeline import BACKWARD, STEP_PHASES, WAIT
 from datahall.power.training import TrainingPower, mean_power_w
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
 from datahall.training.step.framework import framework
@@ -212,7 +213,7 @@ class TestTraining:
         """Forward and the backward for the input are two of three products; the base's gradients are the third."""
         whole = simulated(8)
         adapted = simulate_step(
-            msgspec.structs.replace(whole.job, adapters_only=True),
+            msgspec.structs.replace(whole.job, adapters=Adapters(rank=16, targets="attention")),
             whole.cluster,
             whole.layout,
             whole.framework,

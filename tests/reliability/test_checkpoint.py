@@ -26,7 +26,7 @@ from datahall.reliability.checkpoint.size import checkpoint_size
 from datahall.reliability.checkpoint.tier import TIER_ROWS, Cadence, CheckpointTier
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
 from datahall.reliability.process import mttf_s, process_of
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.recovery import Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
-from datahall.reliability.availability import slice_of
 from datahall.reliability.corruption import corrupted, corruptions_per_day, detection, ways_to_notice
 from datahall.reliability.elastic import outage_loss_s, shrunk, ways_to_shrink
+from datahall.reliability.nodes.availability import slice_of
 from datahall.reliability.process import process_of
 from datahall.scenario.words import BATCH_RULES, DETECTORS
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import datahall as dh
-from datahall.reliability.pool import enough_nodes, repaired_within_s
+from datahall.reliability.nodes.pool import enough_nodes, repaired_within_s
 from datahall.reliability.process import Cause, FailureProcess
-from datahall.reliability.simulation.recovery import Recovery
+from datahall.reliability.recovery import Recovery
 
 DAY_S = 86_400.0
 

@@ -8,8 +8,8 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.process import Cause, FailureProcess
+from datahall.reliability.recovery import Recovery
 from datahall.reliability.simulation.outcome import Runs
-from datahall.reliability.simulation.recovery import Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
 
 CATALOG = Catalog(user=False)

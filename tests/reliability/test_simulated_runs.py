@@ -13,12 +13,12 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.failures import Tier
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
+from datahall.reliability.nodes.spares import free_fraction
 from datahall.reliability.process import Cause, FailureProcess
+from datahall.reliability.recovery import ANY_SIZE, ANY_SPARES, PREEMPTED, Recovery, interrupted
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import LOSSES, Runs
-from datahall.reliability.simulation.recovery import ANY_SIZE, ANY_SPARES, PREEMPTED, Recovery, interrupted
 from datahall.reliability.simulation.simulate import new_state, played_again, simulate_runs
-from datahall.reliability.spares import free_fraction
 
 CATALOG = Catalog(user=False)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
+from datahall.reliability.nodes.spares import away, enough, node_availability, nodes_away, spares_for
 from datahall.reliability.process import FailureProcess, Nodes, process_of
-from datahall.reliability.spares import away, enough, node_availability, nodes_away, spares_for
 from datahall.units import DAY_S
 
 CATALOG = Catalog(user=False)

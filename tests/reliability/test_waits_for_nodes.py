@@ -15,8 +15,8 @@ import pytest
 
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
 from datahall.reliability.process import Cause, FailureProcess
+from datahall.reliability.recovery import ANY_SPARES, Recovery
 from datahall.reliability.simulation.outcome import LOSSES, Runs
-from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
 from datahall.reliability.simulation.simulate import simulate_runs
 
 DAY_S, HOUR_S = 86_400.0, 3600.0

@@ -67,6 +67,7 @@ def test_what_is_no_pair_of_pools_is_refused(text: str) -> None:
 # names of flags that keep two meanings, of which a verb has one, and why
 TWO_MEANINGS = {
     "chips": "which kinds, where a plan chooses; how many, everywhere else: nobody asks for either by another word",
+    "disaggregated": "whether pools are weighed, where a plan chooses; which there are, where a service is simulated",
     "domain": "chips that need no network, of a fabric; what was measured, the one argument of validate",
     "routing": "of requests to replicas, and of flows to paths: each field has no other word for it",
     "storage": "how fast it is, of a checkpoint; which it is, of a way of data: a checkpoint asks for no more",

@@ -31,6 +31,7 @@ from datahall.scenario.kinds import (
     Text,
     exact,
 )
+from datahall.scenario.kinds.changes import axis
 from datahall.scenario.kinds.formats import precision_kind
 from datahall.scenario.kinds.lists import inline_table
 from datahall.scenario.sections.lengths import LengthsKind
@@ -349,3 +350,8 @@ def test_numbers_that_are_offered_can_be_typed_in_a_table(wrong: str, before: st
     assert "[" not in caught.value.hint
     for offer in offers:
         assert kind.read(inline_table(f"{before}={offer},start=1ms")[before], FILE)
+
+
+def test_an_input_that_is_varied_needs_values() -> None:
+    with pytest.raises(ScenarioError, match="tp has no values"):
+        axis("tp", [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from tests.scheduling.queue_case import play, queue
@@ -25,6 +26,15 @@ QUEUE = queue((0, 10, 4), (1, 10, 8), (2, 3, 2), (3, 8, 2), (4, 4, 1))
 )
 def test_five_jobs_on_eight_chips(policy: str, starts: list[float]) -> None:
     assert play(QUEUE, policy, 8).first_s.tolist() == starts  # type: ignore[arg-type]
+
+
+def test_of_as_short_a_wait_the_policy_that_does_more_is_first() -> None:
+    jobs = play(QUEUE, "fifo", 8)
+    more = metrics_of(jobs)
+    less = msgspec.structs.replace(more, goodput_fraction=more.goodput_fraction / 2)
+    assert min((less, more), key=lambda one: one.rank) is more
+    sooner = msgspec.structs.replace(less, mean_wait_s=more.mean_wait_s / 2)
+    assert min((more, sooner), key=lambda one: one.rank) is sooner
 
 
 def test_what_five_jobs_in_order_are_worth() -> None:

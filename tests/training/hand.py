@@ -49,3 +49,6 @@ def one(times: np.ndarray) -> float:
 
 
 DENSE = BODY / 2 + TABLE
+# rank 16 beside queries, keys and values (an A for each) and the output of 80 layers, as a share of all parameters
+TRAINED = 16 * 80 * (3 * 8192 + 10240 + 2 * 8192)
+ADAPTED = DENSE * TRAINED / 70_553_706_496

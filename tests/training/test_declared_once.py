@@ -56,7 +56,8 @@ def test_the_share_of_a_bandwidth_that_streams_reach_is_named() -> None:
 def test_the_batch_that_is_trained_is_the_one_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the usual batch is taken to be, the layout is checked and timed with the same."""
 
-    def other(layout: Layout) -> int:
+    def other(_: int, layout: Layout, *, tunes: bool) -> int:
+        assert not tunes
         return 7 * layout.dp * layout.micro_batch
 
     monkeypatch.setattr(asked, "usual_batch", other)

@@ -5,11 +5,25 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from tests.training.hand import BODY, CLUSTER, DENSE, JOB, KIT, RATE, SEQUENCE, SHELF, TABLE, one, took
+from tests.training.hand import (
+    ADAPTED,
+    BODY,
+    CLUSTER,
+    DENSE,
+    JOB,
+    KIT,
+    RATE,
+    SEQUENCE,
+    SHELF,
+    TABLE,
+    one,
+    took,
+)
 
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.groups import group_times
 from datahall.fabric.collectives.algorithms.torus import torus_times
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step.exchange import (
@@ -119,10 +133,12 @@ def test_gradients_are_scattered_and_weights_gathered_over_all_who_share() -> No
     assert one(
         data_exchange(JOB, CLUSTER, space, KIT, halves_between_sharers(JOB, CLUSTER, space, KIT))
     ) == pytest.approx(0.75 * (scattered + gathered))
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     assert one(
         data_exchange(adapters, CLUSTER, space, KIT, halves_between_sharers(adapters, CLUSTER, space, KIT))
-    ) == pytest.approx(0.001 * 0.75 * (scattered + gathered))
+    ) == pytest.approx(
+        0.75 * (took("reduce-scatter", 4 * ADAPTED, 16, 4) + took("all-gather", 2 * ADAPTED, 16, 4))
+    )
     assert one(parameter_exchange(space, halves_between_sharers(JOB, CLUSTER, space, KIT))) == 0
 
 
@@ -221,13 +237,10 @@ def test_what_is_longer_than_the_pass_that_it_goes_beside_shows(
 
 
 def test_what_a_framework_shows_is_shown_however_long_a_slot_is() -> None:
-    """Three quarters of 6 + 2 s; of adapters a thousandth."""
+    """Three quarters of 6 + 2 s."""
     halves = Halves(reduce_s=np.array([6.0]), gather_s=np.array([2.0]))
     space = Space.of(Layout(dp=8, zero=1))
     for slot_s, shown_s in ((100.0, 6.0), (3.0, 6.0), (0.3, 5.8 + 1.9)):
         assert one(data_exchange(JOB, CLUSTER, space, KIT, halves, np.array([slot_s]))) == pytest.approx(
             shown_s
         )
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
-    found = data_exchange(adapters, CLUSTER, space, KIT, halves, np.array([0.0003]))
-    assert one(found) == pytest.approx(0.0058 + 0.0019)

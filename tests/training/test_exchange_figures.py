@@ -15,17 +15,18 @@ from datahall.catalog import Catalog
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.read import read_names
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
 from datahall.training.pipeline.figure import OTHERS
 from datahall.training.setup import machine_of
 from datahall.training.step.exchange import (
-    chip_share,
     data_exchange,
     halves_between_sharers,
     messages_alone,
     tensor_exchange,
+    trained_on_chip,
 )
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import expert_exchange
@@ -33,6 +34,8 @@ from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
+
+ADAPTERS = (None, Adapters(rank=16, targets="attention"), Adapters(rank=8, quantised=True))
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3")}
@@ -81,7 +84,7 @@ def layouts(draw: st.DrawFn) -> tuple[Job, Layout]:
         global_batch=128,
         precision=precision,
         imbalance=imbalance,
-        adapters_only=draw(st.booleans()),
+        adapters=draw(st.sampled_from(ADAPTERS)),
     )
     assume(layout.is_legal(model, 64, 128))
     return job, layout
@@ -119,7 +122,7 @@ def test_exchange_opens_to_the_collectives_that_were_timed(
     )
     assert (gradients.value if gradients is not None else 0.0) == pytest.approx(whole_s, rel=1e-9)
     assert gradients is None or false_nodes(gradients) == []
-    assert figures.held().value == pytest.approx(float(chip_share(job, space).total[0]), rel=1e-12)
+    assert figures.held().value == pytest.approx(float(trained_on_chip(job, space).total[0]), rel=1e-12)
     if layout.pp > 1:
         message_s = float(messages_alone(job, cluster, space)[0])
         assert figures.message().value == pytest.approx(message_s, rel=1e-9)

@@ -9,6 +9,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import Degrees
@@ -24,6 +25,8 @@ from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.step import Job, kernel_times
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.precision import Precision
+
+ADAPTERS = (None, Adapters(rank=16, targets="attention"), Adapters(rank=8, quantised=True))
 
 SHELF = Catalog(user=False)
 MODELS = {name: SHELF.model(name) for name in ("llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gpt-3-175b")}
@@ -52,7 +55,7 @@ def runs(draw: st.DrawFn) -> tuple[Job, Layout]:
         model=model,
         seq=4096,
         global_batch=32,
-        adapters_only=draw(st.booleans()),
+        adapters=draw(st.sampled_from(ADAPTERS)),
         precision=Precision.named(draw(st.sampled_from(["bf16", "fp32"]))),
         state=draw(st.sampled_from(["", "pure-bf16"])),
     )

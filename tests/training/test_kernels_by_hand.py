@@ -5,10 +5,25 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from tests.training.hand import BODY, CLUSTER, DENSE, H100, JOB, KIT, LLAMA, QWEN, RATE, ROUTED, SHELF, one
+from tests.training.hand import (
+    ADAPTED,
+    BODY,
+    CLUSTER,
+    DENSE,
+    H100,
+    JOB,
+    KIT,
+    LLAMA,
+    QWEN,
+    RATE,
+    ROUTED,
+    SHELF,
+    one,
+)
 
 from datahall.breakdown import false_nodes
 from datahall.cluster.cluster import cluster_of
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.modules import lacking_module
@@ -44,8 +59,10 @@ def test_the_optimizer_updates_a_ranks_own_share() -> None:
     assert found.tolist() == pytest.approx([whole_s, whole_s / 16, whole_s / 16])
     out = Space.of(Layout(tp=2, dp=8, offload=("optimizer",)))
     assert one(optimizer_time(JOB, CLUSTER, out, KIT)) == 0
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
-    assert optimizer_time(adapters, CLUSTER, Space.of(layouts), KIT)[0] == pytest.approx(0.001 * whole_s)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
+    assert optimizer_time(adapters, CLUSTER, Space.of(layouts), KIT)[0] == pytest.approx(
+        30 * ADAPTED / (0.8 * RATE)
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +106,7 @@ def test_gradients_are_added_up_layer_by_layer() -> None:
     layouts = [Layout(tp=2, dp=8), Layout(tp=2, dp=8, zero=3)]
     found = accumulation_time(JOB, CLUSTER, Space.of(layouts), KIT)
     assert found.tolist() == pytest.approx([2 * 4 * BODY / 2 / 80 / (0.9 * RATE), 0.0])
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     assert accumulation_time(adapters, CLUSTER, Space.of(layouts), KIT).tolist() == [0, 0]
     counts = count_parameters(QWEN)
     body = counts.total - counts.expert - 2 * 151936 * 2048
@@ -129,7 +146,8 @@ def test_unfused_scores_come_on_top_of_a_layers_kernels() -> None:
         (Layout(pp=2, dp=4), False, "none", IN_LAYER, OUTSIDE / 2),
         (Layout(pp=4, dp=2), False, "none", IN_LAYER, OUTSIDE / 2),
         (Layout(dp=8, recompute="full"), False, "none", IN_LAYER + 9, OUTSIDE),
-        (Layout(dp=8), True, "none", IN_LAYER - 4, OUTSIDE - 1),
+        # beside two products three kernels forward, five backward; neither head nor embedding has a gradient
+        (Layout(dp=8), True, "none", IN_LAYER - 4 + 2 * (3 + 5), OUTSIDE - 2),
         (Layout(dp=8), False, "attention", 3 + 2 + 3, OUTSIDE),  # gate and up, activation, down
         (Layout(dp=8), False, "step", 0, 0),
     ],
@@ -137,7 +155,7 @@ def test_unfused_scores_come_on_top_of_a_layers_kernels() -> None:
 def test_the_host_launches_every_operator_that_no_graph_replays(
     layout: Layout, adapters: bool, captured: str, layers: float, outside: float
 ) -> None:
-    job = msgspec.structs.replace(JOB, adapters_only=adapters)
+    job = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention") if adapters else None)
     kit = msgspec.structs.replace(HOSTED, captured=captured)
     found = one(launch_times(job, Space.of(layout), kit, np.array([20.0])))
     assert found == pytest.approx(1e-4 * (20 * layers + outside))

@@ -10,6 +10,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import cluster_of
 from datahall.errors import UnknownNameError
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.space import Options, layout_space
@@ -140,9 +141,12 @@ def test_the_parts_add_up_and_the_stages_hold_the_peak() -> None:
 
 
 def test_frozen_weights_have_no_gradients() -> None:
-    job = Job(model=LLAMA, seq=1024, global_batch=8, adapters_only=True)
+    """Llama 3.1 8B, rank 16 beside attention: 16 · 32 · (3·4096 + 6144 + 2·4096) values train."""
+    job = Job(model=LLAMA, seq=1024, global_batch=8, adapters=Adapters(rank=16, targets="attention"))
     found = peak_memory(job, H100, Space.of(Layout()), BOOKS["nemo"])
-    assert found.gradient_bytes[0] == found.optimizer_bytes[0] == 0
+    trained = 16 * 32 * (3 * 4096 + 6144 + 2 * 4096)
+    assert found.gradient_bytes[0] == 4 * trained
+    assert found.optimizer_bytes[0] == 12 * trained
 
 
 JOB = Job(model=LLAMA, seq=4096, global_batch=256)

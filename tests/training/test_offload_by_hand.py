@@ -31,7 +31,6 @@ from datahall.training.memory.offload import (
 )
 from datahall.training.memory.peak import peak_memory
 from datahall.training.memory.remedy import Remedy, Shortage, host_holds, least_bytes, remedies
-from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework, framework
 from datahall.training.step.step import Job
 from datahall.workload.memory.recipe import RECIPES
@@ -185,7 +184,7 @@ def test_a_line_fits_unless_it_is_known_not_to(held: float, capacity: float, fit
 def traffic(job: Job, layout: Layout) -> Traffic:
     space = Space.of(layout)
     num_micro = np.array([job.global_batch / (layout.dp * layout.micro_batch)])
-    return traffic_of(job, space, chip_share(job, space), BOOKS["nemo"], num_micro)
+    return traffic_of(job, space, BOOKS["nemo"], num_micro)
 
 
 @pytest.mark.parametrize(

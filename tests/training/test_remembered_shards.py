@@ -10,6 +10,7 @@ import pytest
 from tests.training.hand import CLUSTER, H100, JOB, KIT, ROUTED, SHELF
 
 from datahall.cluster.cluster import Cluster
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step import step
@@ -33,7 +34,7 @@ ASKED: dict[str, tuple[Job, Cluster, Framework]] = {
     "another batch": (msgspec.structs.replace(JOB, global_batch=4 * JOB.global_batch), CLUSTER, KIT),
     "longer": (msgspec.structs.replace(JOB, seq=2 * JOB.seq), CLUSTER, KIT),
     "fp8": (msgspec.structs.replace(JOB, precision=FP8), CLUSTER, KIT),
-    "adapters": (msgspec.structs.replace(JOB, adapters_only=True), CLUSTER, KIT),
+    "adapters": (msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention")), CLUSTER, KIT),
     "ahead": (msgspec.structs.replace(JOB, num_ahead=1), CLUSTER, KIT),
     "experts": (ROUTED, CLUSTER, KIT),
     "uneven experts": (msgspec.structs.replace(ROUTED, imbalance=1.5), CLUSTER, KIT),

@@ -80,12 +80,13 @@ def test_accumulation_of_a_file_becomes_a_global_batch(tmp_path: Path) -> None:
 @given(st.integers(1, 300), st.integers(1, 8), st.sampled_from([1, 2, 4]), st.integers(1, 9))
 def test_the_usual_batch_divides(dp: int, micro: int, vpp: int, pp: int) -> None:
     layout = Layout(dp=dp, micro_batch=micro, vpp=vpp, pp=pp)
-    batch = usual_batch(layout)
-    assert batch >= 1024
+    batch = usual_batch(layout.num_chips, layout)
+    least = max(1024, layout.num_chips // 16)
+    assert batch >= least
     assert batch % (dp * micro) == 0
     assert vpp == 1 or batch // (dp * micro) % pp == 0
     unit = dp * micro * (pp if vpp > 1 else 1)
-    assert batch - unit < 1024
+    assert batch - unit < least
 
 
 def test_plan_and_layout_have_the_same_defaults() -> None:

@@ -11,6 +11,7 @@ from tests.training.hand import BODY, CLUSTER, H100, JOB, KIT, LLAMA, ROUTED, SH
 
 from datahall.cluster.cluster import cluster_of
 from datahall.cluster.host import Host
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step.exchange import messages_alone, tensor_exchange
@@ -128,7 +129,7 @@ def test_bands_are_those_of_the_kind_of_job_that_misses_most() -> None:
     assert band_of(kit, moe=False, adapters=True, measured=False) == (0.7, 1.3)
     assert step_band(JOB, CLUSTER, kit) == (0.9, 1.1)
     assert step_band(ROUTED, CLUSTER, kit) == (0.8, 1.2)
-    adapters = msgspec.structs.replace(JOB, adapters_only=True)
+    adapters = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     assert step_band(adapters, CLUSTER, kit) == (0.7, 1.3)
 
 

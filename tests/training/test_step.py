@@ -10,12 +10,15 @@ from datahall.catalog import load
 from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.cluster.groups import group_times
 from datahall.errors import ScenarioError, UnknownNameError
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.step.framework import framework, frameworks
 from datahall.training.step.micro_batch import micro_batch_operators, sharding_of
 from datahall.training.step.step import Job, kernel_times, operator_times, step_times
 from datahall.workload.precision import Precision
+
+LORA = Adapters(rank=16, targets="attention")
 
 GPT3 = Job(model=load().model("gpt-3-175b"), seq=2048, global_batch=1536)
 
@@ -77,7 +80,7 @@ def test_weak_scaling_is_nearly_flat() -> None:
 
 
 def test_adapters_skip_the_gradients_of_the_weights(selene: Cluster) -> None:
-    adapters = msgspec.structs.replace(GPT3, adapters_only=True)
+    adapters = msgspec.structs.replace(GPT3, adapters=LORA)
     assert step_s(adapters, selene, BASE) < 0.85 * step_s(GPT3, selene, BASE)
 
 
@@ -126,7 +129,7 @@ def test_every_framework_says_what_it_was_fitted_on() -> None:
 def test_adapters_have_next_to_nothing_to_update_or_exchange(selene: Cluster) -> None:
     kit, space = framework("megatron-2022"), Space.of(BASE)
     whole = step_times(GPT3, selene, space, kit)
-    adapters = step_times(msgspec.structs.replace(GPT3, adapters_only=True), selene, space, kit)
+    adapters = step_times(msgspec.structs.replace(GPT3, adapters=LORA), selene, space, kit)
     assert adapters.optimizer_s[0] < 0.01 * whole.optimizer_s[0]
     assert adapters.data_s[0] < 0.01 * whole.data_s[0]
 
@@ -208,7 +211,11 @@ def test_a_chip_casts_only_its_own_tokens_under_sequence_parallelism() -> None:
 def test_gradients_are_copied_the_other_way_round_where_products_need_it(
     chip: str, precision: str, adapters: bool, copies: int
 ) -> None:
-    job = msgspec.structs.replace(GPT3, precision=Precision.named(precision), adapters_only=adapters)
+    job = msgspec.structs.replace(
+        GPT3,
+        precision=Precision.named(precision),
+        adapters=LORA if adapters else None,
+    )
     operators = micro_batch_operators(
         job, framework("nemo"), sharding_of(Layout()), 1.0, "none", chip=load().chip(chip)
     )

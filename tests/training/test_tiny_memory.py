@@ -14,6 +14,7 @@ from tests.workload.tiny import FULL, MLA, MOE, tiny
 
 from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Layer, Model
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping, bookkeeping_of
@@ -292,11 +293,15 @@ def test_an_eager_framework_has_gradients_of_the_activation_too() -> None:
     ]
 
 
-def test_adapters_have_neither_gradients_nor_states_of_the_weights() -> None:
-    frozen = job(tiny(FULL, FULL), adapters_only=True)
+def test_adapters_alone_have_gradients_and_states() -> None:
+    """Of rank 16: beside 8 × 16 of queries, keys and values three of 8 and one of 16, beside 8 × 8 of the output 8 and
+    8, 896 values a layer.  A layer no longer keeps what went into its MLP and into the last product of that, 40 bytes
+    of a token, but what the first matrices made, 128."""
+    frozen = job(tiny(FULL, FULL), adapters=Adapters(rank=16, targets="attention"))
     books = msgspec.structs.replace(PLAIN, placeholders=True)
     found = parts(frozen, Layout(), books)
-    assert (found["weight"], found["gradient"], found["optimizer"]) == (2624, 0, 0)
+    assert (found["weight"], found["gradient"], found["optimizer"]) == (2624 + 2 * 1792, 4 * 1792, 12 * 1792)
+    assert found["activation"] == 2 * 15 * (200 - 40 + 128)
     assert (found["buffer"], found["working"]) == (1000, 15 * 88)
 
 

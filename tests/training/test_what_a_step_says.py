@@ -10,6 +10,7 @@ from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.cluster.cluster import cluster_of
 from datahall.scenario.sections.training import Stragglers
+from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import EVEN, Execution, simulate_step
 from datahall.training.pipeline.figure import step_figure
@@ -132,7 +133,7 @@ def test_dualpipe_exchanges_two_copies_of_the_gradients() -> None:
 
 def test_adapters_open_to_what_they_take() -> None:
     """Nothing of a frozen weight is reduced, and next to nothing updated."""
-    job = msgspec.structs.replace(JOB, adapters_only=True)
+    job = msgspec.structs.replace(JOB, adapters=Adapters(rank=16, targets="attention"))
     layout = Layout(tp=2, pp=2, dp=4, zero=1)
     whole, found = run(layout), run(layout, job=job)
     figure = step_figure(found)

@@ -38,6 +38,9 @@ FLOORS = {
     "MLPerf Training v4.1 (llama2_70b_lora)": 10.0,
     "MLPerf Training v4.0 (llama2_70b_lora)": 23.0,
     "MLPerf Training v3.1 (gpt3)": 4.3,
+    "Answer.AI FSDP and QLoRA, peak memory": 13.3,
+    "LitGPT configuration hub, peak memory": 12.3,
+    "LitGPT resource tables, peak memory": 3.5,
     "MaxText published performance": 11.5,
     "SimuMax v1.2 B200 real runs": 5.4,
     "torchtitan benchmarks": 18.0,
@@ -69,7 +72,7 @@ def test_every_source_of_five_rows_has_a_floor(card: Scorecard) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "mean", "median", "bias"), [("step time", 11.6, 8.3, 1.0), ("peak memory", 10.1, 7.3, 3.0)]
+    ("metric", "mean", "median", "bias"), [("step time", 11.6, 8.3, 1.0), ("peak memory", 10.1, 7.6, 4.8)]
 )
 def test_all_rows_together(card: Scorecard, metric: str, mean: float, median: float, bias: float) -> None:
     found = card.by_metric[metric]

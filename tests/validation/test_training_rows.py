@@ -263,7 +263,12 @@ def laid(words: str = "vTrain", **cells: str) -> tuple[Layout, Job]:
 def test_a_layout_is_read_from_its_row() -> None:
     layout, job = laid()
     assert layout == Layout(tp=2, pp=4, dp=8, zero=0, micro_batch=3, sequence_parallel=False)
-    assert (job.seq, job.global_batch, job.precision.compute, job.adapters_only) == (2048, 48, "bf16", False)
+    assert (job.seq, job.global_batch, job.precision.compute, job.adapters is not None) == (
+        2048,
+        48,
+        "bf16",
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,7 +309,7 @@ def test_formats_are_those_that_the_chip_has(stated: str, chip_formats: str) -> 
 
 
 def test_adapters_are_known_by_name() -> None:
-    assert laid(model_name="Llama-2-70B LoRA fine-tune")[1].adapters_only
+    assert laid(model_name="Llama-2-70B LoRA fine-tune")[1].adapters is not None
 
 
 @pytest.mark.parametrize("column", ["tp", "pp", "micro_batch", "global_batch_seqs", "seq_len"])

@@ -7,8 +7,8 @@ TOML, JSON ───────┘
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from datahall.answer import Answer, Cell
-from datahall.answers.origin import attributed, said_by
-from datahall.answers.reply import Reply, Scored, Traced, answer_of
+from datahall.answers.origin import attributed, said_by, taken_by
+from datahall.answers.reply import Deployable, Reply, Scored, Traced, answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME
 from datahall.catalog import Catalog, document, load
@@ -59,10 +59,11 @@ def ask(
 ) -> Reply:
     """The answer to a verb with some inputs by name, or with a file and inputs in place of what the file says.
 
-    Inputs that a text speaks of are spelled as `spell` does; those of a file as keys.
+    Inputs that a text speaks of are spelled as `spell` does; those of a file as keys, but for what was said beside it.
     """
     form = form_of(verb)
-    border = spell if document is None else form.key
+    said = {name for name, raw in (given or {}).items() if raw is not None}
+    border = spell if document is None else _mixed(form.key, spell, said)
     shelf = catalog or load()
     try:
         scenario = (
@@ -72,8 +73,13 @@ def ask(
         )
         return answered(scenario, border)
     except DatahallError as error:
-        error.at_border(border)
+        error.at_border(spell if error.field in said and not error.where else border)
         raise
+
+
+def _mixed(key: Speller, spell: Speller, said: Collection[str]) -> Speller:
+    """Inputs of a file as keys, and those that were said beside it as they were said."""
+    return lambda name, value: (spell if name in said else key)(name, value)
 
 
 def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) -> Answer:
@@ -118,19 +124,31 @@ def answered(scenario: Scenario, spell: Speller = keyword) -> Reply:
     }
     found = {name: value for name, value in answer.inputs.items() if name not in of_one}
     inputs = {**inputs_of(scenario), **found}
-    said, declared = said_by(scenario), {field.attribute for field in scenario.form.fields.values()}
+    said, taken = said_by(scenario), taken_by(scenario)
+    declared = {field.attribute for field in scenario.form.fields.values()}
     whole = msgspec.structs.replace(
         answer,
         inputs=inputs,
         defaults=tuple(key for key in inputs if key not in said and key in declared),
         question=question_of(scenario),
-        figure=attributed(answer.figure, said) if answer.figure is not None else None,
-        beside=tuple(attributed(one, said) for one in answer.beside),
+        figure=attributed(answer.figure, said, taken) if answer.figure is not None else None,
+        beside=tuple(attributed(one, said, taken) for one in answer.beside),
         notes=(*answer.notes, *_replaced(scenario)),
     )
     if isinstance(reply, Traced):
         return Traced(whole, reply.trace)
+    if isinstance(reply, Deployable):
+        return Deployable(whole, partial(_made, reply.artefact, spell))
     return Scored(whole, reply.json) if isinstance(reply, Scored) else whole
+
+
+def _made(artefact: Callable[[str], str], spell: Speller, name: str) -> str:
+    """A file that is asked for after the answer; what it cannot say is spelled as the question was."""
+    try:
+        return artefact(name)
+    except DatahallError as error:
+        error.at_border(spell)
+        raise
 
 
 def _spelled(answer: Answer, spell: Speller) -> Answer:

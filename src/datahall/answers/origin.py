@@ -7,8 +7,11 @@ from collections.abc import Collection
 import msgspec
 
 from datahall.breakdown import Breakdown, given
+from datahall.scenario.field import fields
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingLayout
+
+USUAL = "as is usual"
 
 
 def said_by(scenario: Scenario) -> frozenset[str]:
@@ -32,13 +35,24 @@ def _stated(scenario: Scenario) -> Collection[str]:
     return read_layout(scenario.one(TrainingLayout).file).states
 
 
-def attributed(figure: Breakdown, said: Collection[str]) -> Breakdown:
-    """The figure with what was said called an input, and an input that nobody said an assumption: its default."""
+def taken_by(scenario: Scenario) -> frozenset[str]:
+    """The inputs, by name and by attribute, that its verb takes: of others there is no default that could be said."""
+    tables = (field for concept in scenario.form.tables for field in fields(concept.name))
+    known = (*scenario.form.fields.values(), *tables)
+    return frozenset(name for field in known for name in (field.name, field.attribute))
+
+
+def attributed(figure: Breakdown, said: Collection[str], taken: Collection[str] | None = None) -> Breakdown:
+    """The figure with what was said called an input, and an input that nobody said an assumption: its default.
+
+    `taken`: those that can be said; of another the usual is assumed.
+    """
     if any(name in said for name in figure.fields):
         own = figure.note if figure.origin == "input" else ""
         return given(figure.name, figure.value, figure.unit, own)
     if figure.origin == "input" and figure.fields:
-        note = f"default, {figure.note}" if figure.note else "default"
+        word = "default" if taken is None or any(name in taken for name in figure.fields) else USUAL
+        note = f"{word}, {figure.note}" if figure.note else word
         return msgspec.structs.replace(figure, origin="assumption", note=note, fields=())
-    parts = tuple(attributed(part, said) for part in figure.parts)
+    parts = tuple(attributed(part, said, taken) for part in figure.parts)
     return msgspec.structs.replace(figure, parts=parts, fields=())

@@ -1,4 +1,4 @@
-"""What a function that answers gives back: an answer, and where there is more, the trace or the score behind it."""
+"""What a function that answers gives back: an answer, and where there is more, the trace, the score or the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ class Scored(NamedTuple):
     json: str
 
 
-Reply: TypeAlias = Answer | Traced | Scored
+class Deployable(NamedTuple):
+    """An answer that says what to run, and the files that run it, each by its name in `artefacts` of the verb."""
+
+    answer: Answer
+    artefact: Callable[[str], str]
+
+
+Reply: TypeAlias = Answer | Traced | Scored | Deployable
 
 
 def answer_of(reply: Reply) -> Answer:

@@ -6,6 +6,7 @@ from typing import Any
 
 from datahall.answer import Cell, Column, Table
 from datahall.answers.datapath.sections import TEXT, WEIGHTS
+from datahall.answers.economics.sections import RUN_COST, SERVICE_COST
 from datahall.answers.power.sections import RUN, SERVICE, UNKNOWN
 from datahall.answers.reliability.sections import GOODPUT, UPKEEP
 from datahall.answers.section import Words
@@ -21,6 +22,8 @@ WORDS: dict[str, Words] = {
     "RunPower": RUN,
     "ServicePower": SERVICE,
     "UnknownPower": UNKNOWN,
+    "ServiceCost": SERVICE_COST,
+    "TrainingCost": RUN_COST,
 }
 
 

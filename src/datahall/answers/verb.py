@@ -21,6 +21,7 @@ class Verb(NamedTuple):
     check: str = ""  # of a room under `datahall`: refuses what it can before anything heavy is loaded
     prepare: str = ""  # makes what is asked without answering it, for `check`; nothing: answering is quick
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
+    artefacts: tuple[str, ...] = ()  # files that run what it says, by their names
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
     means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
@@ -51,3 +52,4 @@ class Group(NamedTuple):
     name: str
     about: str
     section: str  # of --help
+    golden: str = ""  # the verb whose first line to copy is asked where nothing follows the word

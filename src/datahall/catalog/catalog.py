@@ -7,6 +7,7 @@ folder (`$XDG_DATA_HOME/datahall/catalog`), the folders in `DATAHALL_CATALOG`, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, cached_property
 from math import isnan
@@ -177,15 +178,21 @@ class Catalog(Failing, OfSites, OfCosts):
 
     def offers(self, chip: str = "", kind: str = "") -> tuple[Offer, ...]:
         """Every offer, or those of one chip and kind, cheapest by the hour first; by spot, those with a spot price."""
-        found = list(self._all("offer"))
+        found = list(self._offers_of[self.name_of("chip", chip)] if chip else self._all("offer"))
         if kind == "spot":
             found = [offer for offer in found if not isnan(offer.hourly_usd(kind))]
         elif kind:
             found = [offer for offer in found if offer.kind == kind]
-        if chip:
-            name = self.chip(chip).name
-            found = [offer for offer in found if offer.chip and self.chip(offer.chip).name == name]
         return tuple(sorted(found, key=lambda offer: (isnan(offer.hourly_usd(kind)), offer.hourly_usd(kind))))
+
+    @cached_property
+    def _offers_of(self) -> dict[str, list[Offer]]:
+        """Every offer by the name of its chip."""
+        found: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self._all("offer"):
+            if offer.chip:
+                found[self.name_of("chip", offer.chip)].append(offer)
+        return found
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The names of every entry of a kind."""

@@ -13,7 +13,7 @@ from datahall.answers.ask import ask, form_of, scenario_file
 from datahall.answers.file import verb_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import words
-from datahall.cli.delivery import Delivery, deliver, talk
+from datahall.cli.delivery import Delivery, deliver, talk, tool_of
 from datahall.cli.groups import SETTINGS, write_examples
 from datahall.cli.kept import kept_beside
 from datahall.cli.names import completer
@@ -41,7 +41,7 @@ class Question(click.Command):
         about = f"{verb.about[:1].upper()}{verb.about[1:]}."
         super().__init__(
             verb.word or verb.name,
-            params=[*self._arguments(), *self._options(), *_common(verb.traced)],
+            params=[*self._arguments(), *self._options(), *_common(verb)],
             callback=self.run,
             context_settings=SETTINGS,
             help=f"{about}\n\n{verb.details}" if verb.details else about,
@@ -126,11 +126,15 @@ class Question(click.Command):
             form="json" if as_json else form, output=output, quiet=quiet, color=color,
             explain=bool((context.find_root().obj or {}).get("explain")),
         )  # fmt: skip
-        way.check(json=as_json, traced=self.verb.traced)
+        way.check(json=as_json, traced=self.verb.traced, artefacts=self.verb.artefacts)
         catalog = open_catalog(folders)
         keep_memory()
         with kept_beside(way.target, given, self.form):
-            deliver(ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag), way)
+            deliver(
+                ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag),
+                way,
+                self.verb.artefacts,
+            )
 
     def _given(self, context: click.Context, typed: dict[str, Any]) -> dict[str, Raw]:
         """What a person typed, by the names of inputs."""
@@ -216,8 +220,9 @@ def _table_option(concept: Concept, taken: Sequence[Field]) -> click.Option:
     )  # fmt: skip
 
 
-def _common(traced: bool) -> list[click.Parameter]:
-    formats = (*FORMATS, "perfetto") if traced else FORMATS
+def _common(verb: Verb) -> list[click.Parameter]:
+    formats = (*FORMATS, *(("perfetto",) if verb.traced else ()), *map(tool_of, verb.artefacts))
+    files = f" Or what runs it: {', '.join(verb.artefacts)}." if verb.artefacts else ""
     return [
         click.Option(
             ["form", "--format"], type=click.Choice(formats), metavar="FORMAT",
@@ -226,7 +231,7 @@ def _common(traced: bool) -> list[click.Parameter]:
         click.Option(["as_json", "--json"], is_flag=True, help="Same as --format json."),
         click.Option(
             ["output", "-o", "--output"], default="", metavar="FILE",
-            help="Write to FILE; its ending chooses the format.",
+            help=f"Write to FILE; its ending chooses the format.{files}",
         ),
         click.Option(
             ["folders", flag_of(CATALOG)], multiple=True, metavar="DIR",

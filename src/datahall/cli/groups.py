@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from functools import cache
 
@@ -13,6 +15,9 @@ from datahall.answers.verbs import GROUPS, VERBS, words
 FILES = (".toml", ".json")
 SECTIONS = tuple(dict.fromkeys(group.section for group in GROUPS))
 MOST_EXAMPLES = 7
+WIDEST_EXAMPLE = 96
+BEFORE_OPTION = re.compile(r" (?=-)")
+DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no-color")
 # of every command, since one may be made before the root or without it, and is kept as it was made
 UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -82,8 +87,20 @@ class Verbs(click.Group):
 
     def __init__(self, name: str, verbs: Sequence[Verb]) -> None:
         about = next(group.about for group in GROUPS if group.name == name)
-        super().__init__(name, help=f"{about[:1].upper()}{about[1:]}.", context_settings=SETTINGS)
         self.verbs = tuple(verbs)
+        self.golden = golden_words(name)
+        text = f"{about[:1].upper()}{about[1:]}."
+        if self.golden:
+            text = (
+                f"{text}\n\nAlone it answers the first of the examples; a scenario file says what it plans."
+            )
+        super().__init__(name, help=text, context_settings=SETTINGS)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Alone, or with where the answer goes, the golden question is asked."""
+        if self.golden and (not args or args[0].partition("=")[0] in DELIVERED):
+            args = [*self.golden, *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [verb.word for verb in self.verbs]
@@ -111,6 +128,13 @@ class Verbs(click.Group):
             formatter.write_dl([(verb.word, verb.about) for verb in self.verbs])
 
 
+def golden_words(name: str) -> list[str]:
+    """What is asked where nothing follows the first word of a verb, as it would be typed after it; often nothing."""
+    golden = next(group.golden for group in GROUPS if group.name == name)
+    verb = next((verb for verb in VERBS if verb.name == golden), None)
+    return [] if verb is None else [verb.word, *shlex.split(verb.examples[0])]
+
+
 @cache
 def command(verb: Verb) -> click.Command:
     """The command of a verb."""
@@ -129,8 +153,19 @@ def _check_known(group: click.Group, ctx: click.Context, args: list[str]) -> Non
 
 
 def write_examples(lines: Sequence[str], formatter: click.HelpFormatter) -> None:
-    """Write lines to copy, as they are."""
+    """Write lines to copy; one that is wider than a screen goes on below, as a shell reads it."""
     if lines:
         with formatter.section("Examples"):
+            indent = " " * formatter.current_indent
             for line in lines:
-                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+                formatter.write(indent + f" \\\n{indent}    ".join(_wrapped(line)) + "\n")
+
+
+def _wrapped(line: str) -> list[str]:
+    """The line cut before options, where it is wider than a screen."""
+    parts = [""]
+    for option in BEFORE_OPTION.split(line):
+        if parts[-1] and len(parts[-1]) + len(option) >= WIDEST_EXAMPLE:
+            parts.append("")
+        parts[-1] += f" {option}" if parts[-1] else option
+    return parts

@@ -10,6 +10,8 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.server import Server
 
+ASSUMED_LINK_BYTES_PER_S = 12e9  # where nobody says it: PCIe 3.0 with 16 lanes, the slowest
+
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """A chip's share of the server it stands in; NaN where nothing is published."""
@@ -21,6 +23,16 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes_per_s: float = nan
     nvme_bytes: float = nan
     nvme_bytes_per_s: float = nan
+
+    @property
+    def says_link(self) -> bool:
+        """Whether it is known how fast a chip writes to its host."""
+        return isfinite(self.link_bytes_per_s)
+
+    @property
+    def copied_bytes_per_s(self) -> float:
+        """What a chip copies to the memory of its host, one way; assumed where nobody says it [B/s]."""
+        return self.link_bytes_per_s if self.says_link else ASSUMED_LINK_BYTES_PER_S
 
     def tier_bytes(self, tier: str) -> float:
         """Capacity of a tier [B]."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 from math import isnan
 
 from datahall.catalog.entries.stored.storage import Storage
-from datahall.units import DAY_S, GB
-
-MONTH_S = 365.0 / 12.0 * DAY_S
+from datahall.units import GB, MONTH_S
 
 
 def kept_usd_per_month(storage: Storage, size_bytes: float) -> float | None:

@@ -20,10 +20,8 @@ from datahall.units import fmt
 MOST_PREFETCH, MOST_READERS, MOST_CORES, MOST_GBIT = 64, 256, 4096, 8000
 MOST_INTERVAL_S = 2**17  # a day and a half
 MOST_UNITS, MOST_DRIVES = 4096, 32  # that hosts share, and in a host
-GAIN, WORTH = (
-    1e-3,
-    0.05,
-)  # of utilisation, and of what it is now: a change that brings less is none, or none of several
+GAIN = 1e-3  # of utilisation: a change that brings less is none
+WORTH = 0.05  # of what it is now: one that brings less is one of several only where the others are not enough
 
 
 SETTING, REWRITE, MEMORY, HARDWARE = "a setting", "data written anew", "memory of the hosts", "hardware"
@@ -78,13 +76,16 @@ def _together(job: Pipeline, store: Store, changes: list[_Change], promised: flo
     """One change on top of the other until they are enough or there are no more; of each no more than is needed."""
     taken: list[tuple[_Change, int]] = []
     now = supply(job, store).utilisation_fraction
-    for change in (*changes, *changes, *changes):  # what helps little alone may help after the others
+    # what helps little alone may help after the others; what helps little even then comes last
+    passes = [(change, WORTH) for change in (*changes, *changes, *changes)]
+    passes += [(change, 0.0) for change in (*changes, *changes)]
+    for change, worth in passes:
         if now >= promised:
             break
         if any(change is other for other, _ in taken):
             continue
         one = _least(*_made(job, store, taken), change, promised)
-        if one.utilisation_fraction > now * (1.0 + WORTH):
+        if one.utilisation_fraction > max(now + GAIN, now * (1.0 + worth)):
             taken.append((change, one.value))
             now = one.utilisation_fraction
     if len(taken) > 1:

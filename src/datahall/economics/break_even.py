@@ -1,11 +1,12 @@
 """From how many tokens a month a service of one's own is cheaper than an API: a curve with steps, not a threshold.
 
-    own(V) = S + (⌈V/c⌉ + k) · F,   api(V) = p · V
-    V*     = (S + (n + k) · F) / p  of the fewest replicas n for which that is at most n · c
+    own(V) = S + (⌈⌈V/c⌉ / s⌉ · s + k) · F,   api(V) = p · V
+    V*     = (S + (n + k) · F) / p            of the fewest replicas n, s at once, for which that is at most n · c
 
-c are the tokens of a month that a replica serves with room for the peak, F what it costs, k replicas that stand by,
-S what is paid whatever comes.  Smooth, it is S + k·F over what each token saves, p − F/c; where a full replica's tokens
-cost more than the API's there is none.
+c are the tokens of a month that a replica serves with room for the peak, F what it costs where all of its server is
+used, s as many as share a server that is bought whole, k replicas that stand by, S what is paid whatever comes.
+Smooth, it is S + k·F over what each token saves, p − F/c; where a full replica's tokens cost more than the API's there
+is none.
 """
 
 from __future__ import annotations
@@ -23,19 +24,25 @@ STEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of the volume tha
 class Dedicated(msgspec.Struct, frozen=True, kw_only=True):
     """A service of one's own: whole replicas, a month."""
 
-    replica: Breakdown  # what one costs a month [USD]
+    replica: Breakdown  # what one costs a month, of a server that is full [USD]
     replica_tokens: float  # that it serves a month
     num_spare: int = 0  # replicas that stand by
     fixed: Breakdown | None = None  # what is paid whatever comes [USD]
+    at_once: int = 1  # replicas of a server, which is bought whole
 
     def num_replicas(self, tokens: float) -> int:
         """Those that so many tokens need, and those that stand by."""
         return max(1, ceil(tokens / self.replica_tokens - 1e-9)) + self.num_spare
 
+    def num_paid(self, tokens: float) -> int:
+        """All that find room on the servers which those take, and those that stand by."""
+        needed = self.num_replicas(tokens) - self.num_spare
+        return ceil(needed / self.at_once) * self.at_once + self.num_spare
+
     def month_usd(self, tokens: float) -> float:
         """What so many tokens a month cost."""
         fixed = self.fixed.value if self.fixed is not None else 0.0
-        return fixed + self.num_replicas(tokens) * self.replica.value
+        return fixed + self.num_paid(tokens) * self.replica.value
 
     def token_usd_per_mtok(self, tokens: float) -> float:
         return self.month_usd(tokens) / tokens * MTOK
@@ -62,12 +69,12 @@ def break_even(own: Dedicated, api: Breakdown) -> Breakdown | None:
 
 
 def _fewest(own: Dedicated, usd_per_mtok: float) -> int | None:
-    """The fewest replicas that serve so much that an API would cost as much: n · (p·c − F) ≥ S + k·F."""
+    """The fewest replicas, in whole servers, with which an API would cost as much: n · (p·c − F) ≥ S + k·F."""
     saved = usd_per_mtok / MTOK * own.replica_tokens - own.replica.value
     if saved <= 0.0:
         return None
     fixed = (own.fixed.value if own.fixed is not None else 0.0) + own.num_spare * own.replica.value
-    return max(1, ceil(fixed / saved - 1e-9))
+    return max(1, ceil(fixed / saved / own.at_once - 1e-9)) * own.at_once
 
 
 def _at(own: Dedicated, api: Breakdown, count: int) -> Breakdown:

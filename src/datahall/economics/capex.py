@@ -3,13 +3,14 @@
     all in = server + network + racks, storage, installation
 
 The network is the bill of a fat tree of so many chips, counted part by part.  Where a price of everything is published,
-what it leaves over server and network is the rest; where none is, the rest is left out and said to be.  A chip that is
-sold alone stands for its share of a server.
+what it leaves over server and network is the rest; where none is, the rest is left out and said to be.  So is the
+server around a chip of which only the price alone is published: the sum is then a least price.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -26,16 +27,23 @@ from datahall.scenario.sections.fabric import FabricDesign
 ALL_IN, BARE, USED = "all-in", "capex", "used"
 NETWORK = "fat-tree"
 SERVER_PART, NETWORK_PART, REST_PART = "server", "network", "racks, storage, installation"
+CHIP_PART, AROUND_PART = "accelerator", "the server around the chip (chassis, CPUs, memory, NICs)"
+PRICE, PRICE_OF_SOME = "price of a chip, all in", "price of a chip, as far as it is known"
 
 
 class Capex(msgspec.Struct, frozen=True, kw_only=True):
     """The price of a chip with its share of everything, and its accelerator alone."""
 
     price: Breakdown  # the sum of its parts
-    server: Breakdown
+    server: Breakdown  # or the accelerator alone, where nobody published what is around it
     chip: Breakdown  # of the server, the accelerator
     date: str  # of the newest price in it
     missing: tuple[str, ...] = ()  # what it leaves out
+
+    @property
+    def is_least(self) -> bool:
+        """Whether some of it is not priced, so that it costs more."""
+        return bool(self.missing)
 
     @property
     def parts(self) -> tuple[Breakdown, ...]:
@@ -51,8 +59,8 @@ def capex_of(chip: Chip, num_chips: int, catalog: Catalog, said_usd: float | Non
     """What so many chips cost each; None where nobody sells them."""
     share = _share(catalog)
     if said_usd is not None:
-        price = given("price of a chip, all in", said_usd, "usd", field="capex")
-        return Capex(price=price, server=price, chip=product("accelerator", (share, price), "usd"), date="")
+        price = given(PRICE, said_usd, "usd", field="capex")
+        return Capex(price=price, server=price, chip=product(CHIP_PART, (share, price), "usd"), date="")
     wires = network_bill(chip, num_chips, catalog)
     found = _all_in(chip, wires, catalog) or _by_parts(chip, wires, num_chips, catalog)
     if found is None:
@@ -61,7 +69,7 @@ def capex_of(chip: Chip, num_chips: int, catalog: Catalog, said_usd: float | Non
     return Capex(
         price=price,
         server=server,
-        chip=product("accelerator", (share, server), "usd"),
+        chip=server if AROUND_PART in missing else product(CHIP_PART, (share, server), "usd"),
         date=dated,
         missing=missing,
     )
@@ -73,9 +81,9 @@ def bought_then(server: Breakdown, chip: Chip, num_chips: int, catalog: Catalog)
     parts = (server, *((_network(wires),) if wires is not None else ()))
     sources = server.citations()
     return Capex(
-        price=total("price of a chip, all in", parts),
+        price=total(PRICE_OF_SOME, parts),
         server=server,
-        chip=product("accelerator", (_share(catalog), server), "usd"),
+        chip=product(CHIP_PART, (_share(catalog), server), "usd"),
         date=sources[0].date if sources else "",
         missing=(REST_PART,),
     )
@@ -83,6 +91,12 @@ def bought_then(server: Breakdown, chip: Chip, num_chips: int, catalog: Catalog)
 
 def network_bill(chip: Chip, num_chips: int, catalog: Catalog) -> Bill | None:
     """The switches and cables of a fat tree of so many chips; None of one server, or where nobody sells the parts."""
+    return _network_bill(chip.name, num_chips, catalog)
+
+
+@lru_cache(maxsize=256)  # asked for its price and for its watts, by every candidate of a plan
+def _network_bill(name: str, num_chips: int, catalog: Catalog) -> Bill | None:
+    chip = catalog.chip(name)
     server = usual_server(catalog, chip)
     if num_chips <= server.num_chips:
         return None
@@ -114,36 +128,39 @@ def _all_in(chip: Chip, wires: Bill | None, catalog: Catalog) -> _Found | None:
         return None
     bare = _newest(catalog, chip, lambda one: one.basis.startswith(BARE) and not one.basis.endswith(ALL_IN))
     if bare is None or wires is None:
-        return _each("price of a chip, all in", whole), _each(SERVER_PART, whole), whole.date, ()
+        return _each(PRICE, whole), _each(SERVER_PART, whole), whole.date, ()
     server, network = _each(SERVER_PART, bare), _network(wires)
     rest = difference(REST_PART, _each("everything", whole), server, network)
     if rest.value < 0.0:
-        return _each("price of a chip, all in", whole), server, whole.date, ()
-    return total("price of a chip, all in", (server, network, rest)), server, whole.date, ()
+        return _each(PRICE, whole), server, whole.date, ()
+    return total(PRICE, (server, network, rest)), server, whole.date, ()
 
 
 def _by_parts(chip: Chip, wires: Bill | None, num_chips: int, catalog: Catalog) -> _Found | None:
     """From the price of a server, or of the chip alone, with the network's."""
-    server, dated = _server_price(chip, catalog)
+    server, dated, around = _server_price(chip, catalog)
     if server is None:
         return None
     parts = (server, *((_network(wires),) if wires is not None else ()))
     alone = wires is not None or num_chips <= usual_server(catalog, chip).num_chips
-    missing = (REST_PART,) if alone else (NETWORK_PART, REST_PART)
-    return total("price of a chip, all in", parts), server, dated, missing
+    missing = (*around, REST_PART) if alone else (*around, NETWORK_PART, REST_PART)
+    return total(PRICE_OF_SOME, parts), server, dated, missing
 
 
-def _server_price(chip: Chip, catalog: Catalog) -> tuple[Breakdown | None, str]:
+def _server_price(chip: Chip, catalog: Catalog) -> tuple[Breakdown | None, str, tuple[str, ...]]:
+    """A chip's share of its server, or the chip alone; with its date, and what of the server it leaves out."""
     home = usual_server(catalog, chip)
     listed = home.facts.get("price_usd")
     if listed is not None:
         whole = fact(home.title, listed.value, "usd", listed.source, note=listed.note)
         each = quotient(SERVER_PART, whole, derived("chips of it", home.num_chips, "count"), "usd")
-        return each, listed.source.date
+        return each, listed.source.date, ()
     sold = _newest(catalog, chip, lambda one: ALL_IN not in one.basis)
     if sold is None:
-        return None, ""
-    return _each(SERVER_PART, sold), sold.date
+        return None, "", ()
+    if sold.basis.startswith(BARE):
+        return _each(SERVER_PART, sold), sold.date, ()
+    return _each(CHIP_PART, sold), sold.date, (AROUND_PART,)
 
 
 def _each(name: str, offer: Offer) -> Breakdown:

@@ -72,7 +72,7 @@ def chip_cost_of(scenario: Scenario) -> ChipCost:
     others = tuple(
         owned_way(scenario, chip, num, owner=one.name) for one in catalog.owners() if one.name != own
     )
-    ways = tuple(sorted((*found, *others), key=lambda way: (way.usd_per_hour, way.name)))
+    ways = tuple(sorted((*found, *others), key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
     rented = next(way for way in ways if way.buying == "rent")
     owned = next(way for way in found if way.buying == "own")
     first = owned if asked.own else rented

@@ -7,8 +7,30 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
+from datahall.scenario.words import Buying
 
 OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
+WORDS: dict[Buying, str] = {
+    "rent": "renting",
+    "reserved": "reserving",
+    "spot": "spot",
+    "own": "owning",
+    "api": "an API",
+}
+# terms of ways to buy, which do nothing where that way is not weighed
+TERMS: dict[str, tuple[Buying, ...]] = {
+    "spot_price": ("spot",),
+    "preempted_every": ("spot",),
+    "price": ("rent",),
+    "provider": ("rent", "reserved", "spot"),
+    "network_overhead": ("rent", "reserved", "spot"),
+    "storage_overhead": ("rent", "reserved", "spot"),
+    **dict.fromkeys(
+        ("owner", "capex", "interest", "life", "residual", "depreciation", "hardware_age", "colo", "energy_price",
+         "repair_cost", "used"),
+        ("own",),
+    ),
+}  # fmt: skip
 OF_A_CHIP = ("spot_price", "preempted_every", "restart", "blocking")
 
 
@@ -50,6 +72,36 @@ def check_cost(scenario: Scenario) -> None:
             field="hardware_age",
             hint=option("depreciation", "market"),
         )
+
+
+def check_buying(scenario: Scenario) -> None:
+    """Refuse ways that leave no chips to buy, and terms of ways that are not weighed."""
+    ways = scenario.one(Purchase).buy
+    if set(ways) == {"api"}:
+        raise ScenarioError(
+            f"{option('buy', 'api')} leaves nothing to build",
+            field="buy",
+            hint=f"an API stands beside chips; {option('buy', 'rent,own,api')}",
+        )
+    for name, needs in TERMS.items():
+        if scenario.given(name) and not set(needs) & set(ways):
+            raise unweighed(name, needs[0], ways)
+    asked = scenario.one(Ownership)
+    if asked.depreciation != "market" and asked.age_s is not None:
+        raise ScenarioError(
+            does_nothing("hardware_age", "an annuity costs the same every year"),
+            field="hardware_age",
+            hint=option("depreciation", "market"),
+        )
+
+
+def unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError:
+    """An input about a way to buy that is not weighed."""
+    return ScenarioError(
+        does_nothing(name, f"{WORDS[way]} is not weighed"),
+        field=name,
+        hint=option("buy", ",".join((*ways, way))),
+    )
 
 
 def _other(of_chip: bool) -> str:

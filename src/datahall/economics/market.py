@@ -8,22 +8,21 @@ fences of the logarithms, 1.5 quartile distances (Exploratory data analysis, 197
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import isnan, log
 from statistics import quantiles
-from typing import Literal
 
 import msgspec
 
 from datahall.breakdown import Breakdown, Source, derived, fact, given, product, quotient, total
 from datahall.catalog import Catalog
-from datahall.catalog.entries.offer import Offer
+from datahall.catalog.entries.offer import PRICE_KINDS, Offer
 from datahall.counted import counted
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import HOUR_S
 
-PriceKind = Literal["on-demand", "reserved-1y", "reserved-3y", "spot"]
 FENCE = 1.5  # quartile distances
 FEW = 4  # offers, of which no quartiles can be told
 STALE, AUCTION, NO_HOST, FAR, NO_DISCOUNT = "stale", "auction", "host billed apart", "outlier", "no discount"
@@ -45,7 +44,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All offers of a chip of one kind, cheapest first."""
 
     chip: str
-    kind: PriceKind
+    kind: str
     listings: tuple[Listing, ...]
     said: Breakdown | None = None  # a price of one's own, which stands before all offers
 
@@ -83,17 +82,9 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def why_not(self) -> str:
         """Why there is no price."""
         if not self.listings:
-            return f"nobody lists it {_SOLD[self.kind]}"
+            return f"nobody lists it {PRICE_KINDS[self.kind].sold}"
         flags = sorted({flag for one in self.listings for flag in one.flags})
         return f"of {counted(len(self.listings), 'price')} none counts: {', '.join(flags)}"
-
-
-_SOLD = {
-    "on-demand": "on demand",
-    "reserved-1y": "for a year",
-    "reserved-3y": "for three years",
-    "spot": "on spot",
-}
 
 
 def day_of(asked: Purchase, catalog: Catalog) -> datetime.date:
@@ -104,12 +95,29 @@ def day_of(asked: Purchase, catalog: Catalog) -> datetime.date:
     return datetime.date.fromisoformat(max(full))
 
 
-def market_of(chip: str, kind: PriceKind, asked: Purchase, catalog: Catalog) -> Market:
+def market_of(chip: str, kind: str, asked: Purchase, catalog: Catalog) -> Market:
     """The offers of a chip of one kind, with what is wrong with each."""
+    return _market(chip, kind, catalog.offers(chip), asked, catalog)
+
+
+def markets_of(offers: Iterable[Offer], kind: str, asked: Purchase, catalog: Catalog) -> tuple[Market, ...]:
+    """The market of each chip that some offers are of; of one that the catalogue lacks, by its seller's name of it."""
+    found: dict[str, list[Offer]] = defaultdict(list)
+    for offer in offers:
+        found[offer.chip or offer.gpu].append(offer)
+    return tuple(_market(chip, kind, some, asked, catalog) for chip, some in found.items())
+
+
+def cheapest_listing(markets: Iterable[Market], offers: Iterable[Offer]) -> Listing | None:
+    """The lowest price that counts among some offers."""
+    names = {offer.name for offer in offers}
+    counting = [one for market in markets for one in market.counting if one.offer.name in names]
+    return min(counting, key=lambda one: one.usd_per_hour, default=None)
+
+
+def _market(chip: str, kind: str, offers: Iterable[Offer], asked: Purchase, catalog: Catalog) -> Market:
     day = day_of(asked, catalog)
-    found = [
-        offer for offer in catalog.offers(chip) if not isnan(_price(offer, kind)) and offer.age_days(day) >= 0
-    ]
+    found = [offer for offer in offers if not isnan(_price(offer, kind)) and offer.age_days(day) >= 0]
     if asked.providers:
         found = [offer for offer in found if offer.provider in asked.providers]
     marked = [(offer, _flags(offer, kind, day)) for offer in found]
@@ -129,6 +137,11 @@ def market_of(chip: str, kind: PriceKind, asked: Purchase, catalog: Catalog) -> 
     )
 
 
+def is_listed(chip: str, catalog: Catalog) -> bool:
+    """Whether anybody lists it for rent, however it is sold."""
+    return any(not isnan(_price(offer, kind)) for offer in catalog.offers(chip) for kind in PRICE_KINDS)
+
+
 def cost_usd(price: Breakdown, num_chips: float, time_s: float, name: str = "cost") -> Breakdown:
     """What so many chips cost for some time.
 
@@ -140,7 +153,7 @@ def cost_usd(price: Breakdown, num_chips: float, time_s: float, name: str = "cos
     return product(name, (derived("chips", num_chips, "count"), hours, price), "usd")
 
 
-def _price(offer: Offer, kind: PriceKind) -> float:
+def _price(offer: Offer, kind: str) -> float:
     """The price of a kind that an offer has; NaN where it has none."""
     if kind == "spot":
         return offer.hourly_usd("spot")
@@ -148,9 +161,9 @@ def _price(offer: Offer, kind: PriceKind) -> float:
     return offer.usd_per_hour if offer.kind in sold else float("nan")
 
 
-def _flags(offer: Offer, kind: PriceKind, day: datetime.date) -> tuple[str, ...]:
+def _flags(offer: Offer, kind: str, day: datetime.date) -> tuple[str, ...]:
     reasons = {
-        AUCTION: offer.kind == "auction",
+        AUCTION: offer.kind == "auction" and kind != "auction",
         STALE: offer.stale(day),
         NO_HOST: offer.scope == "gpu-only",
         NO_DISCOUNT: kind == "spot"

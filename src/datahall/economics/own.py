@@ -27,7 +27,7 @@ from datahall.fabric.design.parts import usual_server
 from datahall.power.chip import power_limit_w
 from datahall.power.site import building_of, lone_machines, provisioned
 from datahall.reliability.asked import process_asked
-from datahall.reliability.spares import node_availability
+from datahall.reliability.nodes.spares import node_availability
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.site import Site
@@ -152,17 +152,16 @@ def owned_hour(
     place: Place,
     catalog: Catalog,
     *,
-    drawn: Breakdown | None = None,
     span_years: float | None = None,
 ) -> Owned:
-    """An hour of a chip of so many; `drawn` is the power of its share of the site where its work is known [W]."""
+    """An hour of a chip of so many, over a life or over a span of years."""
     asked = terms.asked
     spares = spare_ratio(chip, num_chips, catalog)
     bought = product("price with spares", (capex.price, spares), "usd")
     parts = [
         terms.capital(CAPITAL, bought, span_years),
         _space(terms, place),
-        _energy(terms, place, drawn),
+        _energy(terms, place),
     ]
     if asked.repair_fraction:
         repair = given("repair", asked.repair_fraction, "fraction", field="repair_cost")
@@ -207,9 +206,9 @@ def _space(terms: Terms, place: Place) -> Breakdown:
     return even_usd_per_hour(SPACE, hall, terms.interest, owner.hall_life_s / YEAR_S)
 
 
-def _energy(terms: Terms, place: Place, drawn: Breakdown | None) -> Breakdown:
+def _energy(terms: Terms, place: Place) -> Breakdown:
     known = terms.owner.facts["drawn_fraction"]
-    power = drawn or product(
+    power = product(
         "drawn", (place.site, fact("drawn of the nameplate", known.value, "fraction", known.source)), "w"
     )
     return product(ENERGY, (power, derived("an hour", HOUR_S, "s"), place.energy), "usd_per_hour")

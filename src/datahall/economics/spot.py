@@ -13,6 +13,7 @@ from math import exp
 
 from datahall.breakdown import Breakdown, Source, assumed, derived, given, modelled, quotient
 from datahall.reliability.ettr import best_interval_s, renewal_ettr
+from datahall.reliability.recovery import said_recovery
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import Recovering
 from datahall.units import HOUR_S
@@ -61,8 +62,7 @@ def effective_price(
 def _restart(back: Recovering) -> Breakdown:
     if back.restart_s is not None:
         return given("restart", back.restart_s, "s", field="restart")
-    whole_s = back.detect_s + back.reschedule_s + back.warmup_s
-    return derived("restart", whole_s, "s", "noticed, placed anew, warmed up")
+    return derived("restart", said_recovery(back).fixed_s, "s", "noticed, placed anew, warmed up")
 
 
 def _blocking(copies: Checkpointing) -> Breakdown:

@@ -9,8 +9,9 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
-from datahall.economics.capex import capex_of
-from datahall.economics.market import Market, PriceKind, market_of
+from datahall.catalog.entries.offer import PRICE_KINDS
+from datahall.economics.capex import AROUND_PART, capex_of
+from datahall.economics.market import Market, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.fabric.design.parts import usual_server
@@ -21,14 +22,9 @@ from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import Recovering
 from datahall.scenario.sections.operations.site import Site
 from datahall.scenario.words import Buying
+from datahall.units import fmt
 
-RESERVED: tuple[PriceKind, ...] = ("reserved-1y", "reserved-3y")
-CALLED = {
-    "on-demand": "rented on demand",
-    "reserved-1y": "reserved for a year",
-    "reserved-3y": "reserved for 3 years",
-    "spot": "on spot",
-}
+RESERVED = tuple(kind.word for kind in PRICE_KINDS.values() if kind.reserved)
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,14 +42,20 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     def usd_per_hour(self) -> float:
         return self.hour.value if self.hour is not None else float("inf")
 
+    @property
+    def is_priced(self) -> bool:
+        """Whether anything can be decided by its price: one without the server around a chip says the least it is."""
+        return self.hour is not None and (self.owned is None or AROUND_PART not in self.owned.capex.missing)
+
 
 def ways_of(
     scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
-    drawn: Breakdown | None = None, buy: tuple[Buying, ...] = (),
+    buy: tuple[Buying, ...] = (), span_years: float | None = None,
 ) -> tuple[Way, ...]:  # fmt: skip
     """All ways that are allowed to have so many chips, the cheapest first.
 
-    A job on `job_chips` of them stops when a node of these is taken away.
+    A job on `job_chips` of them stops when a node of these is taken away; they are owned for a span of years, where
+    that is said and not for their life.
     """
     asked = scenario.one(Purchase)
     allowed = buy or asked.buy
@@ -67,22 +69,22 @@ def ways_of(
     if "spot" in allowed:
         found.append(_on_spot(scenario, chip, nodes, trains=trains))
     if "own" in allowed:
-        found.append(owned_way(scenario, chip, num_chips, drawn=drawn))
-    return tuple(sorted(found, key=lambda way: (way.usd_per_hour, way.name)))
+        found.append(owned_way(scenario, chip, num_chips, span_years=span_years))
+    return tuple(sorted(found, key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
 
 
 def cheapest(ways: tuple[Way, ...]) -> Way | None:
     """The cheapest that is priced; None where none is."""
-    return next((way for way in ways if way.hour is not None), None)
+    return next((way for way in ways if way.is_priced), None)
 
 
 def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
     """What has no price, and why."""
-    yield from (f"{way.name}: {way.why_not}" for way in ways if way.hour is None)
+    yield from (f"{way.name}: {way.why_not}" for way in ways if not way.is_priced)
 
 
 def owned_way(
-    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", drawn: Breakdown | None = None
+    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", span_years: float | None = None
 ) -> Way:
     """Owning a chip of so many."""
     asked, catalog = scenario.one(Ownership), scenario.catalog
@@ -99,15 +101,17 @@ def owned_way(
             hour=None,
             why_not="what it draws, or what its grid charges, is not published",
         )
-    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, drawn=drawn)
-    return Way(buying="own", name=name, hour=owned.hour, date=capex.date, owned=owned)
+    owned = owned_hour(chip, num_chips, capex, terms, place, catalog, span_years=span_years)
+    least = f"at least {fmt(owned.hour.value, 'usd_per_hour')}, without {AROUND_PART}"
+    why_not = least if AROUND_PART in capex.missing else ""
+    return Way(buying="own", name=name, hour=owned.hour, why_not=why_not, date=capex.date, owned=owned)
 
 
 def _rented(market: Market, buying: Buying) -> Way:
+    name = PRICE_KINDS[market.kind].called
     return Way(
-        buying=buying, name=CALLED[market.kind], hour=market.price, why_not=market.why_not, date=market.date,
-        market=market,
-    )  # fmt: skip
+        buying=buying, name=name, hour=market.price, why_not=market.why_not, date=market.date, market=market
+    )
 
 
 def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way:

@@ -9,10 +9,10 @@ import msgspec
 
 from datahall.catalog.entries.site.grid import Grid
 from datahall.power.assessment import Assessment
-from datahall.power.carbon import carbon_kg, day_of, embodied_kg_per_s
+from datahall.power.carbon import carbon_figure, carbon_kg, day_of, embodied_kg_per_s
 from datahall.power.cooling import AIR, LIQUID, rack_flow, usual_cooling
 from datahall.power.rack import Rack
-from datahall.power.sections.figure import carbon_figure, run_figure
+from datahall.power.sections.figure import run_figure
 from datahall.power.site import parts_of
 from datahall.power.swing.remedy import Remedied
 from datahall.power.swing.spectrum import spectrum

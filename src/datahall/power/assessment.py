@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import isfinite
 
 import msgspec
 
-from datahall.breakdown import Breakdown
+from datahall.breakdown import Breakdown, again, derived, quotient, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.site.buffer import Buffer
 from datahall.catalog.entries.site.grid import Grid
@@ -92,8 +91,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def levels_w(self) -> dict[str, float]:
         """What a chip draws in each phase of the step, in a checkpoint, and when its job has stopped [W]."""
-        chip, host = self.execution.cluster.chip, self.execution.cluster.host.link_bytes_per_s
-        copying = checkpoint_activity(host if isfinite(host) else 0.0, chip)
+        chip, host = self.execution.cluster.chip, self.execution.cluster.host
+        copying = checkpoint_activity(host.copied_bytes_per_s, chip)
         left = {CHECKPOINT: copying, STOPPED: IDLE}
         return self.power.levels_w | {name: chip_power_w(chip, one) for name, one in left.items()}
 
@@ -215,10 +214,18 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The job stopping."""
         return self.events[-1]
 
+    @cached_property
+    def with_remedies(self) -> Breakdown:
+        """What the site draws in the mean, with what its remedies burn or lose."""
+        if not self.is_remedied:
+            return self.drawn
+        burnt = derived("burnt or lost by its remedies", self.as_asked.cost_w, "w", "power/swing/remedies.py")
+        return total("site power, drawn with its remedies", (self.drawn, burnt))
+
     @property
     def site_w(self) -> float:
-        """What the site draws in the mean, with its remedies."""
-        return self.as_asked.trace.mean_w
+        """The same [W]."""
+        return self.with_remedies.value
 
     @property
     def chip_site_w(self) -> float:
@@ -263,6 +270,13 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.num_even <= self.stores.most_batteries
 
     @property
-    def token_j(self) -> float:
+    def token(self) -> Breakdown:
         """Energy of the site for a token that is trained on."""
-        return self.site_w / self.execution.tokens_per_s
+        per_s = self.execution.tokens_per_s
+        rate = derived("tokens per second", per_s, "tokens_per_s", "of the simulated step")
+        return quotient("energy of a token", again(self.with_remedies), rate, "j_per_token")
+
+    @property
+    def token_j(self) -> float:
+        """The same [J]."""
+        return self.token.value

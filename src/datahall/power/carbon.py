@@ -10,6 +10,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import NamedTuple
 
+from datahall.breakdown import Breakdown, again, fact, product
 from datahall.catalog import Catalog
 from datahall.catalog.entries.server import Server
 from datahall.catalog.entries.site.grid import HOURS, Grid
@@ -63,3 +64,10 @@ def carbon_kg(energy_j: float, grid: Grid) -> float:
 def embodied_kg_per_s(server: Server, num_servers: int) -> float:
     """Carbon of manufacture, written off over a server's life [kg/s]; NaN where nobody published it."""
     return num_servers * server.embodied_kg / LIFE_S
+
+
+def carbon_figure(energy: Breakdown, grid: Grid) -> Breakdown:
+    """Carbon of some energy, in the mean of a year."""
+    known = grid.facts["carbon_kg_per_j"]
+    each = fact(f"carbon in {grid.title}", known.value, known.unit, known.source, note=known.note)
+    return product(f"carbon of the {energy.name}", (again(energy), each), "kg")

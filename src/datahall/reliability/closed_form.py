@@ -4,10 +4,11 @@
 
 A plan of checkpoints keeps what `checkpoint/plan.py` says; a step takes 1/v as long for those who are slow and for
 looking for corruption; planned stops take P of every T_P, and each writes a copy; silent corruption, the share q_s of
-failures, is found D later and costs as much more; w of the time there are nodes enough (`pool.py`), which leave and
-come back whatever the job does, while failures come as often in that time as if there always were.  Where replicas go
-on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a stall; only the
-others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have spares enough.
+failures, is found D later and costs as much more; w of the time there are nodes enough (`nodes/pool.py`), which
+leave and come back whatever the job does, while failures come as often in that time as if there always were.  Where
+replicas go on without one that fails, n of them are out at once, Poisson with mean R/M, and each failure costs a
+stall; only the others restart the run, and any begins a restart anew.  Replicas do not wait for nodes here: they have
+spares enough.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import msgspec
 
 from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
 from datahall.reliability.checkpoint.tier import Cadence
-from datahall.reliability.ettr import HOPELESS, replica_ettr, wall_rate_ettr
-from datahall.reliability.pool import ALWAYS, Enough, enough_nodes
+from datahall.reliability.ettr import MOST_RESTARTS_MTTF, replica_ettr, wall_rate_ettr
+from datahall.reliability.nodes.pool import ALWAYS, Enough, enough_nodes
+from datahall.reliability.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.run import Run, stopping
-from datahall.reliability.simulation.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 
 TINY = 1e-9  # of an interval
 CLOSE = 0.01  # of the length of a run
@@ -76,7 +77,7 @@ def _enough(run: Run, until_s: float, goal_s: float, plan: CheckpointPlan, other
     process, recovery = interrupted(run.process, run.recovery), run.recovery
     if until_s < inf or goal_s == inf or recovery.num_spares == ANY_SPARES:
         return enough_nodes(process, recovery, until_s)
-    low_s, high_s, enough = goal_s, HOPELESS * goal_s, ALWAYS
+    low_s, high_s, enough = goal_s, MOST_RESTARTS_MTTF * goal_s, ALWAYS
     while high_s > low_s * (1.0 + CLOSE):
         span_s = sqrt(low_s * high_s)
         enough = enough_nodes(process, recovery, span_s)
@@ -141,7 +142,7 @@ def stopped_s(cadence: Cadence, mttf_s: float, stop_s: float) -> float:
     """
     tier, t = cadence.tier, cadence.interval_s
     cycle, drain = (t + tier.blocking_s) / mttf_s, tier.drain_s / mttf_s
-    if cycle + drain > HOPELESS:
+    if cycle + drain > MOST_RESTARTS_MTTF:
         kept_s = t / cycle
     else:
         q, gone = exp(-cycle), -expm1(-cycle)
@@ -160,7 +161,7 @@ def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
     recovery, every_s = run.recovery, run.mttf_s
     if every_s == inf or plan.mttf_s == inf:
         return 1.0
-    if plan.restart_s / every_s > HOPELESS:
+    if plan.restart_s / every_s > MOST_RESTARTS_MTTF:
         return 0.0
     detect_s = recovery.detect_s
     noticed_s = -recovery.back_s * expm1(-detect_s / recovery.back_s) if recovery.back_s else 0.0

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from math import exp, expm1, inf, sqrt
 
 NARROW = 1e-12  # a search ends where the interval is known to such a share
-HOPELESS = 500.0  # MTTFs in a row without a failure: nothing is finished
+MOST_RESTARTS_MTTF = 500.0  # MTTFs in a row without a failure: nothing is finished
 
 
 def renewal_ettr(interval_s: float, blocking_s: float, restart_s: float, mttf_s: float) -> float:
@@ -37,7 +37,7 @@ def renewal_ettr(interval_s: float, blocking_s: float, restart_s: float, mttf_s:
     """
     if mttf_s == inf:
         return interval_s / (interval_s + blocking_s)
-    if (interval_s + blocking_s + restart_s) / mttf_s > HOPELESS:
+    if (interval_s + blocking_s + restart_s) / mttf_s > MOST_RESTARTS_MTTF:
         return 0.0
     return interval_s / (mttf_s * exp(restart_s / mttf_s) * expm1((interval_s + blocking_s) / mttf_s))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from datahall.breakdown import (
@@ -17,21 +16,19 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.reliability.simulation.recovery import Recovery, interrupted
-from datahall.units import DAY_S
+from datahall.reliability.process import SHOCK
+from datahall.reliability.recovery import Recovery, interrupted
+from datahall.units import DAY_S, fmt
 
 if TYPE_CHECKING:
     from datahall.reliability.checkpoint.tier import Cadence
-    from datahall.reliability.closed_form import Expected
+    from datahall.reliability.nodes.spares import Spares
     from datahall.reliability.process import FailureProcess
     from datahall.reliability.run import Run
     from datahall.reliability.simulation.outcome import Runs, Spread
-    from datahall.reliability.spares import Spares
 
-SHOCK = "shock"  # the component of what nodes share
-COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/spares.py)"
+COMPOUND = "the fewest that suffice, of a number away that is compound Poisson (reliability/nodes/spares.py)"
 BINOMIAL = "the fewest that suffice, where each replica restarts by itself, those that are added too"
-RENEWAL = "failures at any time, in restarts too: t / [M e^(R/M) (e^((t+d)/M) − 1)], tier by tier"
 
 
 def mttf_figure(run: Run) -> Breakdown:
@@ -81,8 +78,8 @@ def spares_figure(
 
 
 def restart_figure(run: Run) -> Breakdown:
-    """A restart of the whole run from the last tier, without what is waited for a spare."""
-    recovery, last = run.recovery, run.plan.last.tier
+    """A restart of the whole run in the mean of its failures, without what is waited for a spare."""
+    recovery, used = run.recovery, run.plan.cadences
     if recovery.is_whole:
         return given("restart", recovery.warmup_s, "s", field="restart")
     parts = [given("detect", recovery.detect_s, "s", field="detect")]
@@ -92,39 +89,34 @@ def restart_figure(run: Run) -> Breakdown:
         parts.append(
             derived("reschedule", recovery.moved_s, "s", "in the mean: nothing while a hot spare is free")
         )
+    read = f"from {used[0].tier.title}"
+    if len(used) > 1:
+        each = (f"{fmt(one.share_fraction, 'fraction', 3)} from {one.tier.title}" for one in used)
+        read = f"in the mean of failures: {', '.join(each)}"
     parts += [
-        derived("load", last.load_s, "s", f"from {last.title}"),
+        derived("load", sum(one.share_fraction * one.tier.load_s for one in used), "s", read),
         given("warm-up", recovery.warmup_s, "s", field="warm_up"),
     ]
     return total("restart", parts)
 
 
-def tier_figure(cadence: Cadence) -> Breakdown:
-    """The time that checkpoints of a tier take, over the work between them."""
-    tier = cadence.tier
-    blocking = derived("blocking", tier.blocking_s, "s", "until the copy has left the chips").unless_said(
-        "blocking"
-    )
+def back_figure(run: Run, *held: Breakdown) -> Breakdown:
+    """A restart and the drain of the copy that is read, `held` being what it holds.
+
+    Work waits a drain longer for its copy, as one that is not yet written out is none.
+    """
+    drain_s = sum(one.share_fraction * one.tier.drain_s for one in run.plan.cadences)
+    late = "work since a copy was begun is lost too, until it is written out"
+    drain = modelled("drain", drain_s, "s", late, *held) if held else derived("drain", drain_s, "s", late)
+    return total("restart and drain", [restart_figure(run), drain])
+
+
+def tier_figures(cadence: Cadence) -> tuple[Breakdown, Breakdown]:
+    """How often a tier is written, and how long each copy stops the run."""
+    blocking = derived("blocking", cadence.tier.blocking_s, "s", "until the copy has left the chips")
     how = "the best against the failures that fall back to it, never below its drain"
-    interval = derived("interval", cadence.interval_s, "s", how).unless_said("interval")
-    return quotient(f"checkpoints to {tier.title}", blocking, interval, "fraction")
-
-
-def closed_figure(run: Run, found: Expected) -> Breakdown:
-    """What the closed form says."""
-    planned = []
-    if isfinite(run.recovery.planned_every_s):
-        planned.append(planned_figure(run.recovery))
-    slower = []
-    if run.speed_fraction < 1.0:
-        slower.append(speed_figure(run))
-    if (enough := found.leaves["repairs"] * found.leaves["capacity"]) < 1.0:
-        how = "nodes in repair beyond the spares, and capacity that was taken away, are waited for"
-        slower.append(derived("time with nodes enough", enough, "fraction", how))
-    return modelled(
-        "closed form", found.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
-        *(tier_figure(one) for one in run.plan.cadences), *planned, *slower,
-    )  # fmt: skip
+    interval = derived("interval", cadence.interval_s, "s", how)
+    return interval.unless_said("interval"), blocking.unless_said("blocking")
 
 
 def speed_figure(run: Run) -> Breakdown:
@@ -150,18 +142,8 @@ def ettr_figure(found: Runs, closed: Breakdown, spread: Spread) -> Breakdown:
     num = found.runs.size
     how = f"work that was kept over the time that went by, of {num:,} runs together"
     figure = simulated("effective training time", spread.mean, "fraction", how, closed)
-    if not spread.mean:
-        return figure
+    if not spread.low <= spread.mean <= spread.high or not spread.mean:
+        return figure  # where few of the runs lose the most, the mean is in no range of eight of ten
     return figure.with_band(
-        min(1.0, spread.low / spread.mean),
-        max(1.0, spread.high / spread.mean),
-        f"P10 and P90 of {num:,} runs",
+        spread.low / spread.mean, spread.high / spread.mean, f"P10 and P90 of {num:,} runs"
     )
-
-
-def plan_figure(run: Run) -> Breakdown:
-    """What its plan of checkpoints keeps, planned stops aside."""
-    return modelled(
-        "effective training time", run.plan.ettr, "fraction", RENEWAL, mttf_figure(run), restart_figure(run),
-        *(tier_figure(one) for one in run.plan.cadences), run.job.size.figure,
-    )  # fmt: skip

@@ -25,6 +25,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     step_s: float
     headroom_bytes: float  # of a chip's memory
     num_node_chips: int
+    num_server_chips: int  # of a node as it is sold
     searched: bool  # whether nobody said the layout
     num_idle: int = 0  # chips beside it that have no work
     size: CheckpointSize
@@ -83,6 +84,7 @@ def job_on(setup: Setup, catalog: Catalog, *, step_s: float, searched: bool, num
         step_s=step_s,
         headroom_bytes=float(memory.headroom_bytes[0]),
         num_node_chips=min(server.num_host_chips, setup.cluster.num_chips),
+        num_server_chips=server.num_host_chips,
         searched=searched,
         num_idle=num_idle,
         size=checkpoint_size(job, setup.layout, setup.books),

@@ -17,6 +17,8 @@ from datahall.catalog.entries.failures import Component, FailurePreset, Tier
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.units import DAY_S
 
+SHOCK = "shock"  # the component of what nodes share, on top of what was published
+
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One way to fail: how often, what it takes, and what of a job is left."""
@@ -177,7 +179,7 @@ def table_of(preset: FailurePreset, catalog: Catalog) -> FailurePreset:
 
 def shock(rate_per_day: float, num_nodes: int, catalog: Catalog) -> Cause:
     """What so many nodes share and lose at once, so often per day."""
-    component = catalog.component("shock")
+    component = catalog.component(SHOCK)
     return Cause(
         name=f"shared part of {num_nodes:,} nodes",
         component=component.name,

@@ -20,7 +20,7 @@ from datahall.scenario.sections.operations.run import Recovering
 from datahall.units import fmt, parse
 
 HALVINGS, HALVINGS_SIMULATED = 30, 3
-TINY = 1e-6  # of what is now: nothing is so short
+SHORTEST = 1e-6  # of what is now: nothing is so short
 NEARER = 0.95  # of what was not short enough, to be tried next
 MOST_TRIES = 4
 
@@ -106,7 +106,7 @@ def _reaching(kept: Callable[[float], float], ettr: float, most_s: float) -> flo
     for _ in range(HALVINGS):
         middle_s = (low_s + high_s) / 2.0
         low_s, high_s = (middle_s, high_s) if kept(middle_s) >= ettr else (low_s, middle_s)
-    return low_s if low_s > TINY * most_s else 0.0
+    return low_s if low_s > SHORTEST * most_s else 0.0
 
 
 def _again(story: Story, run: Run) -> Story:

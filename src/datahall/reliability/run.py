@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 
 import msgspec
 
@@ -22,12 +22,12 @@ from datahall.reliability.checkpoint.plan import (
 from datahall.reliability.checkpoint.tier import CheckpointTier
 from datahall.reliability.checkpoint.tiers import tiers_of
 from datahall.reliability.corruption import BISECT_S, Detection, detection
-from datahall.reliability.elastic import shrunk
+from datahall.reliability.elastic import num_away, shrunk
 from datahall.reliability.ettr import daly_interval_s
 from datahall.reliability.job import RunningJob
+from datahall.reliability.nodes.spares import free_fraction
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
-from datahall.reliability.simulation.recovery import Recovery, interrupted, said_recovery
-from datahall.reliability.spares import free_fraction
+from datahall.reliability.recovery import Recovery, interrupted, said_recovery
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.checkpoint import USUAL_TIERS, Checkpointing
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -62,6 +62,22 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shares(self) -> Shares:
         """Of the failures that stop the whole run, by the nearest copy that each leaves."""
         return stopping(shares_of(self.causes), self.recovery)[0]
+
+    @property
+    def failures_mttf_s(self) -> float:
+        """Between failures of its nodes alone, in the mean of the run [s]: of those that a preset counts."""
+        own = [one for one in self.causes if one.ages]
+        return mttf_s(msgspec.structs.replace(self.process, causes=tuple(own), job_rate_per_day=0.0))
+
+    @property
+    def failure_rate_per_node_day(self) -> float:
+        """The same as a rate of one node, as somebody could say it."""
+        return sum(one.rate_per_node_day for one in self.causes if one.ages)
+
+    @property
+    def beside_failures(self) -> tuple[Cause, ...]:
+        """What else interrupts it: what nodes share, the job itself, the provider."""
+        return tuple(one for one in self.causes if not one.ages)
 
     @property
     def restart_s(self) -> float:
@@ -218,12 +234,16 @@ def detection_of(asked: Recovering, job: RunningJob) -> Detection | None:
 
 
 def elastic_speeds(rule: BatchRule | None, job: RunningJob) -> tuple[float, ...]:
-    """Of the work, by the number of replicas that are out; without tolerance a failure stops all."""
+    """Of the work, by the number of groups that are out; without tolerance, or a second copy, a failure stops all."""
     if rule is None:
         return (1.0,)
-    replicas = job.layout.dp
-    micro = job.setup.num_micro
-    return tuple(shrunk(replicas, lost, micro, rule).throughput_ratio for lost in range(replicas))
+    groups, micro = num_groups(job), job.setup.num_micro
+    return tuple(shrunk(groups, lost, micro, rule).throughput_ratio for lost in range(groups))
+
+
+def num_groups(job: RunningJob) -> int:
+    """Groups of replicas that go out together, each with a copy of all that the others have."""
+    return ceil(job.layout.dp / num_away(job.layout, job.num_node_chips))
 
 
 def slower(who: Stragglers, job: RunningJob) -> float:

@@ -13,7 +13,7 @@ from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import SCALE_UP_TIER
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
-from datahall.reliability.availability import at_least, unit_availability
+from datahall.reliability.nodes.availability import at_least, unit_availability
 from datahall.scenario.sections.failure import Failure
 
 HOST_AVAILABILITY = 0.999  # assumption: a host is out for nine hours a year

@@ -57,6 +57,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The same input with what one verb needs beside it."""
         return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, needs=names))
 
+    def of_several(self) -> Field:
+        """The same input of one verb that takes several of what it names."""
+        return msgspec.structs.replace(self, kind=msgspec.structs.replace(self.kind, several=True))
+
     def beside(self, keys: Collection[str], anyway: Collection[str] = ()) -> Field:
         """The same input of a verb that takes some keys of its section: a rate that nobody counts is finite, and what
         needs an input that stands `anyway` needs nothing.
@@ -109,6 +113,7 @@ CONCEPTS = {
         Concept(name="cache", inline=True, home="fleet:AnswerCache"),
         Concept(name="traffic", home="traffic:Traffic"),
         Concept(name="promise", home="promise:Promise"),
+        Concept(name="goal", home="goal:Goal"),
         Concept(name="candidates", home="candidates:Candidates"),
         Concept(name="training", home="training:TrainingJob"),
         Concept(name="layout", home="training:TrainingLayout"),

@@ -133,6 +133,7 @@ def _taken(takes: Takes, means: Mapping[str, str]) -> tuple[Field, ...]:
     unknown = {*takes.anyway, *needs} - {field.name for field in taken}
     assert not unknown, f"[{takes.section}] is not taken with {unknown}"
     taken = [field.needing(needs[field.name]) if field.name in needs else field for field in taken]
+    taken = [field.of_several() if field.name in takes.several else field for field in taken]
     return tuple(field.beside({one.key for one in taken}, takes.anyway) for field in taken)
 
 

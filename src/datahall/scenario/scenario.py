@@ -105,11 +105,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return not problem.field or problem.field in self.form.fields or problem.field in tables
 
     def where(self, name: str, index: int = 0, section: str = "") -> str:
-        """The place of an input or a table: file:line, or nothing where no file was read.
+        """The place of an input or a table: file:line, or nothing where no file was read or has it.
 
         Of a name that is neither, the place of the section that was being read.
         """
-        if self.document is None:
+        if self.document is None or name in self.beside:
             return ""
         field = self.form.fields.get(name)
         table = field.section if field else name if name and name in self.form.sections else section

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 USUAL_CHIP = "h100-sxm"
 USUAL_SEQ = 8192  # tokens of a sequence, where neither a person nor a layout file says
-USUAL_BATCH = 1024  # sequences of a step
-# of a step where nobody says a batch or a layout and there are more chips than the usual one feeds
-CHIPS_PER_SEQUENCE = 16
+USUAL_BATCH = 1024  # sequences of a step, at least: `usual_batch` in `training/layout/asked.py`
+USUAL_TUNING_BATCH = 8  # where adapters alone are trained: MLPerf Training's reference of llama2_70b_lora
+CHIPS_PER_SEQUENCE = 16  # of a step, where there are more chips than that feeds
+BATCH_WHERE_UNSAID = (
+    f"{USUAL_BATCH}, of adapters {USUAL_TUNING_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips where those are "
+    "more, rounded up to what a layout that is said divides"
+)
 USUAL_PRECISION = "bf16"

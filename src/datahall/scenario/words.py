@@ -101,5 +101,8 @@ NCCL_ALGOS: tuple[NcclAlgo, ...] = get_args(NcclAlgo)
 # how chips or tokens are bought, and how hardware that is owned loses its value: economics/
 Buying = Literal["rent", "reserved", "spot", "own", "api"]
 Depreciation = Literal["annuity", "market"]
+# what a plan has the least of
+Aims = Literal["cost", "chips", "energy", "carbon", "time"]
+AIMS: tuple[Aims, ...] = get_args(Aims)
 BUYINGS: tuple[Buying, ...] = get_args(Buying)
 DEPRECIATIONS: tuple[Depreciation, ...] = get_args(Depreciation)

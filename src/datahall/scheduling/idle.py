@@ -10,12 +10,14 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.sections.operations.scheduling import ClusterJob, Scheduler
 from datahall.scheduling.jobs import Jobs
-from datahall.scheduling.loop.state import BY_PRIORITY, FINISHED, MIGRATED, NOBODY
+from datahall.scheduling.loop.state import BY_PRIORITY, FINISHED, MIGRATED, NEAREST, NOBODY
 from datahall.scheduling.machine import Machine
 from datahall.scheduling.policies import RULES, Rules
 from datahall.scheduling.run import Run
 
 NOT_STOPPED = "no job is stopped"
+WIDE = "jobs are alike to its network, wherever they lie"
+NO_NETWORK = "no job says which share of its time the network takes"
 STOPPING = (("policy", "priority"), ("mttf", "300d"))  # what stops jobs
 
 
@@ -49,6 +51,13 @@ def idle_inputs(runs: Sequence[Run]) -> dict[str, str]:
         idle["restart"] = NOT_STOPPED
     if not _loses(runs):
         idle["checkpoint_every"] = NOT_STOPPED
+    asks = any(run.jobs.network_fraction.any() for run in runs)
+    if not asks:
+        idle["oversubscription"] = NO_NETWORK
+    narrow = any(bool(np.any(run.machine.ratios > 1.0)) for run in runs)
+    if not (asks and narrow) and not any(RULES[run.policy].placement == NEAREST for run in runs):
+        why = WIDE if asks else NO_NETWORK
+        idle["on"] = f"{why}, and no policy here asks where one lies"
     return idle
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from datahall.errors import ScenarioError, option
 from datahall.events import new_queue, new_trace, stream
 from datahall.events.trace import Trace
-from datahall.reliability.availability import at_least
+from datahall.reliability.nodes.availability import at_least
 from datahall.scenario.words import QueuePolicy
 from datahall.scheduling.jobs import Jobs
 from datahall.scheduling.loop.advance import advance
@@ -133,7 +133,10 @@ def num_failures(jobs: Jobs, machine: Machine, asked: Conditions) -> Floats:
     stretch_s = np.where(jobs.serving, 0.0, np.minimum(jobs.run_s, jobs.checkpoint_s))
     most = np.minimum(700.0, nodes * rate_per_s * (stretch_s + asked.restart_s))
     slower = np.where(most > 0.0, np.expm1(most) / np.maximum(most, 1e-300), 1.0)
-    found: Floats = machine.num_nodes * rate_per_s * jobs.run_s * slower / _enough_up(nodes, machine, asked)
+    with np.errstate(over="ignore"):  # more than a float holds are infinitely many
+        found: Floats = (
+            machine.num_nodes * rate_per_s * jobs.run_s * slower / _enough_up(nodes, machine, asked)
+        )
     return found
 
 

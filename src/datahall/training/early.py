@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.catalog.entries.model import Model
 from datahall.catalog.number_formats import bytes_per_value
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import usual_chip
@@ -68,6 +69,31 @@ def check_state(state: str, precision: Precision) -> None:
         )
 
 
+def check_adapters(asked: TrainingJob, model: Model, precision: Precision) -> None:
+    """Refuse adapters that have nothing to stand beside, and frozen weights of a format that nothing brings to the one
+    that is multiplied."""
+    attends = any(layer.mixer in ("full", "window") for layer in model.layers)
+    if asked.lora_targets == "query-value" and not attends:
+        raise ScenarioError(
+            f"{model.title or model.name} has no queries and values of its own: it attends by latents, or not at all",
+            field="lora_targets", hint=f"leave {option('lora_targets')} out",
+        )  # fmt: skip
+    adapted = (
+        {"full", "window", "mla"} if asked.lora_targets == "attention" else {"full", "window", "mla", "dense"}
+    )
+    if not any({layer.mixer, layer.mlp} & adapted for layer in model.layers):
+        raise ScenarioError(
+            f"{model.title or model.name} has no layer that adapters stand beside", field="lora",
+            hint="recurrences and routed experts have none",
+        )  # fmt: skip
+    if asked.quantised and precision.quantises_activations:
+        raise ScenarioError(
+            f"{option('quantised')} beside {option('precision', precision.activations)}: weights in "
+            "NF4 are brought to 16 bits and multiplied there",
+            field="quantised", hint=option("precision", "bf16"),
+        )  # fmt: skip
+
+
 def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     """Refuse a job whose words nobody knows, or that says something of what its chip or model does not have."""
     asked, model = scenario.one(TrainingJob), scenario.model()
@@ -79,6 +105,8 @@ def check_job(scenario: Scenario, file: LayoutFile | None = None) -> None:
     if asked.state:
         with scenario.at(field="state"):
             check_state(asked.state, precision)
+    if asked.lora is not None:
+        check_adapters(asked, model, precision)
     if asked.imbalance_ratio and model.moe is None:
         raise ScenarioError(
             does_nothing("imbalance", f"{model.title or model.name} has no experts"),

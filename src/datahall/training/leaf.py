@@ -22,7 +22,8 @@ from datahall.breakdown import (
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.catalog.number_formats import unit_for
-from datahall.scenario.usual import USUAL_BATCH
+from datahall.scenario.usual import BATCH_WHERE_UNSAID
+from datahall.training.layout.asked import usual_batch
 from datahall.training.layout.layout import Layout
 
 # what an input is called in a figure of training, where it has another name there
@@ -38,14 +39,20 @@ class Degrees:
 
     Numbers that follow name the field that says them, if somebody does.  `fewest`: replicas are as few as hold all
     experts, for neither they nor the chips have a number; `accumulated`: a layout file states how often gradients
-    are added up in place of a global batch.
+    are added up in place of a global batch; `tunes`: adapters alone are trained.
     """
 
     def __init__(
-        self, layout: Layout, *, planned: bool = False, fewest: bool = False, accumulated: bool = False
+        self,
+        layout: Layout,
+        *,
+        planned: bool = False,
+        fewest: bool = False,
+        accumulated: bool = False,
+        tunes: bool = False,
     ) -> None:
         self.layout, self.planned = layout, planned
-        self.fewest, self.accumulated = fewest, accumulated
+        self.fewest, self.accumulated, self.tunes = fewest, accumulated, tunes
 
     def number(self, name: str) -> Breakdown:
         """A degree under the name that it has in figures."""
@@ -68,7 +75,7 @@ class Degrees:
         """All chips as a number that replicas follow from."""
         num = self.layout.num_chips
         if self.planned:
-            return chosen("chips", num, "count", "the fewest that are done in time").unless_said("chips")
+            return chosen("chips", num, "count", "the fewest that are enough").unless_said("chips")
         return given("chips", num, "count", field="chips")
 
     def replicas(self) -> Breakdown:
@@ -133,10 +140,10 @@ class Degrees:
     def batch(self, global_batch: int) -> Breakdown:
         """Sequences of a step: as said or as is usual, else what the layout makes of either."""
         name = "global batch"
-        if self.planned or (global_batch == USUAL_BATCH and not self.accumulated):
+        usual = usual_batch(self.layout.num_chips, tunes=self.tunes)
+        if self.planned or (global_batch == usual and not self.accumulated):
             return given(name, global_batch, "count", field="global_batch")
-        usual = f"{USUAL_BATCH:,}, rounded up to what the layout divides"
-        how = "by the accumulation of the layout file" if self.accumulated else usual
+        how = "by the accumulation of the layout file" if self.accumulated else BATCH_WHERE_UNSAID
         inputs = (self.replicas(), self.number("micro-batch"), self.number("stages"))
         return modelled(name, global_batch, "count", how, *inputs).unless_said("global_batch")
 

@@ -2,7 +2,7 @@
 
 Whether a layout can run and a job can be trained is looked at before, in `early.py`.
 What is not said comes from the layout file, and what that does not say is the same for every verb: the usual of
-`scenario/sections/training.py`, the global batch rounded up to what the layout divides.
+`scenario/sections/training.py`, the global batch by `usual_batch`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from datahall.cluster.wiring import Wiring, wiring_of
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.training import TrainingJob
-from datahall.scenario.usual import USUAL_BATCH, USUAL_SEQ
-from datahall.training.layout.asked import LaidOut, laid_out, precision_of
+from datahall.scenario.usual import USUAL_SEQ
+from datahall.training.adapters.adapters import Adapters
+from datahall.training.layout.asked import LaidOut, laid_out, precision_of, usual_batch
 from datahall.training.layout.columns import Space
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
@@ -56,7 +57,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     def degrees(self) -> Degrees:
         """The numbers of the layout as leaves of figures."""
         accumulated = self.file is not None and self.file.accumulation > 0
-        return Degrees(self.layout, fewest=self.fewest, accumulated=accumulated)
+        return Degrees(
+            self.layout, fewest=self.fewest, accumulated=accumulated, tunes=self.job.adapters is not None
+        )
 
     @property
     def used(self) -> Used:
@@ -90,17 +93,30 @@ def setup_of(scenario: Scenario) -> Setup:
     )
 
 
-def job_of(scenario: Scenario, laid: LaidOut | None = None) -> Job:
-    """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet."""
+def job_of(scenario: Scenario, laid: LaidOut | None = None, *, num_chips: int = 0) -> Job:
+    """What is trained; without a layout, as a plan asks, the global batch need not divide anything yet.
+
+    `num_chips`: those that it is to be laid out on, where that is known.
+    """
     asked, file = scenario.one(TrainingJob), laid.file if laid is not None else None
     return Job(
         model=scenario.model(),
         seq=asked.seq or (file.seq if file is not None else 0) or USUAL_SEQ,
-        global_batch=laid.global_batch if laid is not None else asked.global_batch or USUAL_BATCH,
+        global_batch=laid.global_batch
+        if laid is not None
+        else asked.global_batch or usual_batch(num_chips, tunes=asked.lora is not None),
         precision=Precision.named(precision_of(asked, file)),
         state=asked.state,
         imbalance=asked.imbalance_ratio,
+        adapters=adapters_of(asked),
     )
+
+
+def adapters_of(asked: TrainingJob) -> Adapters | None:
+    """What is trained in place of the weights; None where these are."""
+    if asked.lora is None:
+        return None
+    return Adapters(rank=asked.lora, targets=asked.lora_targets, quantised=asked.quantised)
 
 
 def framework_of(scenario: Scenario) -> Framework:

@@ -24,7 +24,15 @@ def used_by_job(job: Job, framework: Framework, precision: str) -> Used:
         "global_batch": job.global_batch,
         "precision": precision,
         **({"state": state} if state else {}),
+        **_used_by_adapters(job),
     }
+
+
+def _used_by_adapters(job: Job) -> Used:
+    if job.adapters is None:
+        return {}
+    quantised: Used = {"quantised": True} if job.adapters.quantised else {}
+    return {"lora": job.adapters.rank, "lora_targets": job.adapters.targets, **quantised}
 
 
 def used_by_layout(layout: Layout, schedule: str, *, experts: bool) -> Used:

@@ -317,3 +317,21 @@ def test_what_comes_next_can_be_typed(seed: int) -> None:
     for command in dh.show_datapath(**said).next_commands:
         if "validate" not in command:
             assert run([*split(command)[1:], "--quiet", "--format", "json"]) in (0, 1), command
+
+
+def test_what_helps_most_where_nothing_is_enough_is_followed_by_nothing_better() -> None:
+    """With what the answer names, nothing that it could have named brings more: little changes count in the end."""
+    first = dh.show_datapath("unet3d", chips=64, storage=["hdd"])
+    assert "Nothing is enough; what helps most" in first.binding
+    mended = dh.show_datapath(
+        "unet3d", chips=64, storage=["hdd"], units=32, readers=8, cache="2000 GB", keeping="pinned"
+    )
+    reached = f"{number(mended, 'utilisation_fraction'):.1%}".replace("%", " %")
+    assert first.binding.endswith(f"for {reached}.")
+    assert "what helps most" not in mended.binding
+
+
+def test_more_chips_than_anybody_may_ask_for_are_a_number() -> None:
+    binding = dh.show_datapath("llama-3.1-405b", chips=16_384, storage=["parallel"]).binding
+    assert "more chips than there are" not in binding
+    assert "It feeds 1,048,576 chips and more at 90 %" in binding

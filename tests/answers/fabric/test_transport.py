@@ -129,3 +129,18 @@ def test_a_fabric_that_was_built_has_the_chips_that_it_has(shelf: Catalog) -> No
             ask(100)
         assert "leave chips out" in str(caught.value)
     assert dh.show_blast_radius(on="meta-24k-roce", chips=24576, catalog=shelf).verdict == "yes"
+
+
+def test_what_forwarding_takes_is_not_called_hashing(shelf: Catalog) -> None:
+    """On rails the slowest has a fifth even where each packet takes another path: chips of a host share a port."""
+    rails = dh.show_transport(["infiniband", "roce"], on="rail-optimised", chips=1024, catalog=shelf)
+    sprayed = next(
+        one for one in rails.tables[2].records() if one["routing"] == "another path for each packet"
+    )
+    assert sprayed["slowest_fraction"] == pytest.approx(1 / 4, rel=1e-6), (
+        "four chips of one host over one NIC"
+    )
+    assert "hashed" not in rails.binding
+    assert "leaves by the port of the chip on that rail" in rails.binding
+    tree = dh.show_transport(["infiniband", "roce"], on="fat-tree", chips=1024, catalog=shelf).binding
+    assert "hashed onto the same cable bind roce:" in tree

@@ -34,16 +34,16 @@ def test_the_algorithm_by_default_is_the_one_that_asked_for_runs_the_same(kind: 
 def test_the_page_says_of_a_plain_tree_what_the_command_does(shelf: Catalog) -> None:
     text = " ".join(PAGE.read_text().split())
     found = re.search(
-        r"A ring sends ([\d.]+ GB) there, ([\d.]+ ms), and NCCL's choice ([\d.]+ GB), ([\d.]+ ms), where a fat tree "
-        r"takes ([\d.]+ ms)",
+        r"The NVLS tree that NCCL would choose sends ([\d.]+ GB) there, ([\d.]+ ms), and the ring that is taken "
+        r"instead ([\d.]+ GB), ([\d.]+ ms), where a fat tree takes ([\d.]+ ms)",
         text,
     )
     assert found is not None
     said = {"collective": "all-reduce", "size": "1GB", "chips": 1024}
-    ring, chosen, wide = (
+    tree, chosen, wide = (
         answer_of(ask("show collective", {**said, **more}, catalog=shelf))
-        for more in ({"on": "tree", "algorithm": "ring"}, {"on": "tree"}, {"on": "fat-tree"})
+        for more in ({"on": "tree", "algorithm": "NVLS tree"}, {"on": "tree"}, {"on": "fat-tree"})
     )
-    sent = [re.findall(r"([\d.]+ GB) leave", one.binding)[0] for one in (ring, chosen)]
-    times = [fmt(float(str(one.results["time_s"])), "s", 3) for one in (ring, chosen, wide)]
+    sent = [re.findall(r"([\d.]+ GB) leave", one.binding)[0] for one in (tree, chosen)]
+    times = [fmt(float(str(one.results["time_s"])), "s", 3) for one in (tree, chosen, wide)]
     assert found.groups() == (sent[0], times[0], sent[1], times[1], times[2])

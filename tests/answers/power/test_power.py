@@ -15,7 +15,6 @@ from datahall.catalog import Catalog
 from datahall.cli.main import run as command
 from datahall.power.swing.spectrum import RISKY_HZ
 from datahall.scenario.sections.operations.site import Site
-from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
 
 SMALL: dict[str, Any] = {"model": "llama-3.1-70b", "chips": 1024}
 
@@ -107,7 +106,6 @@ def test_the_frequencies_that_are_said_are_those_that_are_counted() -> None:
 def test_defaults_of_help_are_those_that_act(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["show", "power", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"default {USUAL_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips" in shown
     assert f"[default: {Site().battery_type}]" in shown
 
 

@@ -150,3 +150,12 @@ def test_the_swing_by_frequency_begins_with_the_step_and_rises(plain: Answer) ->
     assert line.x[0] == pytest.approx(1 / number(plain, "step_s"))
     assert all(low < high for low, high in pairwise(line.x))
     assert max(line.y) == pytest.approx(line.y[line.x.index(number(plain, "dominant_hz"))])
+
+
+@pytest.mark.parametrize("facility", ["google", "survey-average"])
+def test_a_building_that_does_nothing_is_not_named_by_the_pue(facility: str) -> None:
+    """Beside a PUE a building says how much of it are electrical losses, or does nothing."""
+    notes = dh.show_power(model="llama-3.1-8b", chips=64, facility=facility, pue=1.5).notes
+    idle = any("facility does nothing here" in note for note in notes)
+    named = any("with electrical losses as of" in note for note in notes)
+    assert idle != named

@@ -53,7 +53,7 @@ def test_a_building_beside_a_pue_says_its_losses_or_nothing(facility: str, does:
     assert number(usual, "site_w") == pytest.approx(number(other, "site_w"))
     assert (number(usual, "swing_w") != number(other, "swing_w")) is does
     assert any(BESIDE in note for note in other.notes) is not does
-    assert any("as asked, with electrical losses as of " in note for note in other.notes)
+    assert any("as asked, with electrical losses as of " in note for note in other.notes) is does
 
 
 @pytest.mark.parametrize(("facility", "does"), [("google", False), ("survey-average", True)])

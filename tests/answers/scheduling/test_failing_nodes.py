@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, expm1
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tests.results import number
 
 import datahall as dh
 from datahall.catalog import Catalog
+from datahall.cli.main import run
 from datahall.errors import DatahallError, InfeasibleError
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scheduling.jobs import jobs_of
@@ -98,3 +100,34 @@ def test_what_is_about_jobs_that_stop_is_refused_where_none_does_and_its_hint_ca
         asked(**{name: "1h"})
     assert "[" not in refused.value.hint
     asked(**{name: "1h"}, policy="priority")
+
+
+@pytest.mark.filterwarnings("error")
+def test_failures_that_no_float_can_count_are_refused_without_a_warning() -> None:
+    """Nodes that fail every minute are hardly ever enough at once: what is expected overflows."""
+    with pytest.raises(InfeasibleError, match="never ends"):
+        dh.simulate_cluster(chips=512, cluster_job={"chips": 512, "run": "2h"}, mttf="1min", policy="fifo")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--restart", "1h"], ["--restart does nothing here", "--> --restart"]),
+        (["--half-life", "2h"], ["--half-life does nothing here", "--> --half-life"]),
+        (["--mttf", "1min"], ["--> --mttf", "a shorter --repair"]),
+        (["--on", "torus"], ["--> --on"]),
+        (["--domain", "7"], ["jobs.toml:3", "fabric.chips", "another --domain"]),
+        (["--on", "fat-tree"], ["--on does nothing here"]),
+    ],
+)
+def test_what_is_said_beside_a_file_is_spelled_as_it_was_said(
+    flags: list[str], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file has no such line; what it has is spelled as its key."""
+    file = tmp_path / "jobs.toml"
+    file.write_text('version = 1\n[fabric]\nchips = 64\n[[cluster_job]]\nchips = 48\nrun = "2h"\n')
+    run(["simulate", "cluster", str(file), *flags])
+    said = " ".join("".join(capsys.readouterr()).split())
+    for word in words:
+        assert word in said
+    assert "scheduler." not in said

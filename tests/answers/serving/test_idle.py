@@ -73,15 +73,25 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "document": (400, {"documents": 10}), "retrieved": (2, {"documents": 10}), "document_zipf": (4.0, {"documents": 10}),
     "hourly": ([1.0] + [0.1] * 23, {"rate": 0.01}), "swing": ("50 %", {}), "peak": ("2 h", {"swing": "50 %"}),
     "lull_rate": (0.5, {"busy": "5 s", "lull": "5 s"}), "requests": (60, {}), "duration": ("10 s", {"requests": None}),
-    "speed": (2, REPLAYED), "first": (4, REPLAYED), "priority": (3, {}), "ttft": ("60 ms", {"rate": 8}), "tpot": ("7 ms", {}),
+    "speed": (2, REPLAYED), "busiest": ("1 s", REPLAYED), "first": (4, REPLAYED), "priority": (3, {}), "ttft": ("60 ms", {"rate": 8}), "tpot": ("7 ms", {}),
     "percentile": ("P1", {"tpot": "6.6 ms"}), "warmup": ("1 s", {}), "until": ("10 s", {}),
     "on": ("fat-tree", {}), "domain": (16, {}), "nic": ("10 Gb/s", {}), "oversubscription": ("4:1", {"on": "fat-tree"}),
-    "chips": (["h200-sxm"], {}), "headroom": ("60 %", {"rate": 40}), "context": ("4k", {}), "batch": (500, {}),
+    "chips": (["h200-sxm"], {}), "spare": (1, {}), "headroom": ("60 %", {"rate": 40}), "context": ("4k", {}), "batch": (500, {}),
     "cached": ("90 %", {}),
+    "objective": ("energy", {}), "buy": (["rent"], {}), "provider": (["lambda"], {}), "price": (7.0, {}),
+    "spot_price": (0.5, {"buy": ["spot"]}), "preempted_every": ("1h", {"buy": ["spot"]}), "as_of": ("2025-06-01", {}),
+    "owner": ("hyperscaler", {}), "capex": (90_000.0, {}), "interest": ("20 %", {}), "life": ("9y", {}),
+    "residual": ("40 %", {}), "depreciation": ("market", {}), "hardware_age": ("2y", {"depreciation": "market"}),
+    "colo": ("300USD/kW-month", {}), "energy_price": ("0.5USD/kWh", {}), "repair_cost": ("9 %", {}),
+    "staff": (9e4, {}), "used": ("50 %", {}), "orchestration": ("90 %", {}), "network_overhead": ("90 %", {}),
+    "storage_overhead": ("90 %", {}), "monitoring": ("90 %", {}), "peak_to_mean": (1.0, {}),
+    "api": ("gpt-4o", {"buy": ["rent", "api"]}), "batched": ("50 %", {"buy": ["rent", "api"]}),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], tuple[Any, Said]] = {
     ("plan serve", "precision"): (["fp8"], {"precision": None}),
     ("plan serve", "tp"): (2, {}),
+    ("plan serve", "cached"): ("50 %", {"buy": ["rent", "api"], "api": "gpt-4o"}),
+    ("plan serve", "disaggregated"): (True, {}),
     ("show fit", "attention_adapters"): (True, ADAPTERS),
 }
 # inputs that this does not ask, with why

@@ -81,7 +81,7 @@ def test_a_fabric_that_joins_all_replicas_is_not_taken_for_one_of_them(shelf: Ca
         answer_of(ask("plan serve", {**PLANNED, **more}, catalog=shelf)).next_commands
         for more in ({}, {"on": "fat-tree"})
     )
-    assert ["show techniques" in one for one in plain] == [False, True, False]
+    assert ["show techniques" in one for one in plain] == [False, True, False, False]
     assert not any("show techniques" in one for one in wired)
 
 
@@ -95,6 +95,7 @@ def test_a_fit_says_what_adapters_it_holds(shelf: Catalog) -> None:
 
 
 CLOSED, WAITS = "closed form beside it", "how many wait how long"
+WATCHED = {"queue and load over time", "caches over time"}
 SCALING = ("autoscaling", "replicas over time", "load over time")
 TABLED: dict[str, tuple[Said, set[str]]] = {
     "plain": ({}, {CLOSED}),
@@ -111,7 +112,7 @@ def test_a_table_or_chart_stands_where_it_has_something_to_show(case: str, shelf
     more, expected = TABLED[case]
     answer = answer_of(ask("simulate serve", {**PLAIN, **more}, catalog=shelf))
     shown = {one.title for one in (*answer.tables, *answer.charts)}
-    assert shown == {"latency", "replicas", WAITS} | expected
+    assert shown == {"latency", "replicas", WAITS} | WATCHED | expected
 
 
 @pytest.mark.parametrize("duration", ["10 s", "1 h", "1000 d"])

@@ -48,7 +48,9 @@ def test_the_same_load_keeps_the_limits(load: dict[str, Any]) -> None:
 
 def test_the_techniques_of_a_plan_are_those_of_the_replica_that_it_chose() -> None:
     """Experts spread as in the plan: a replica holds in closed form what it holds there."""
-    plan = dh.plan_serve("qwen3-235b-a22b", rate=20, chips="h100-sxm", precision="fp8", catalog=SHELF)
+    plan = dh.plan_serve(
+        "qwen3-235b-a22b", rate=20, chips="h100-sxm", precision="fp8", objective="chips", catalog=SHELF
+    )
     said, shown = followed(plan, "show techniques")
     degrees = {name: plan.results[name] for name in ("tp", "pp", "dp", "ep")}
     assert degrees["ep"] != 1
@@ -130,7 +132,9 @@ def test_knees_stand_where_the_closed_form_has_them(said: dict[str, Any], added:
 
 
 def test_alternatives_say_how_many_chips_they_are_from_the_best_of_their_kind() -> None:
-    plan = dh.plan_serve("llama-3.1-70b", users=2000, chips="h100-sxm,h200-sxm", catalog=SHELF)
+    plan = dh.plan_serve(
+        "llama-3.1-70b", users=2000, chips="h100-sxm,h200-sxm", objective="chips", catalog=SHELF
+    )
     least = {row["chip"]: row["chips"] for row in plan.tables[0].records()}
     (lost,) = [table for table in plan.tables if table.title == "alternatives"]
     assert lost.rows

@@ -4,15 +4,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.acts import SHELF, VALUES, answered, speaks_of
 from tests.results import number
 
 from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
-from datahall.answers.reply import answer_of
-from datahall.catalog import Catalog
 from datahall.errors import DatahallError
 
-SHELF = Catalog(user=False)
 VERBS = ("show memory", "simulate train", "plan train")
 # layouts in which one input or another has nothing to act on
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -25,21 +23,9 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "context_exchange": {"model": "llama-3.1-8b", "chips": 16, "cp": 2},
     "sharded": {"model": "llama-3.1-8b", "chips": 16, "zero": 3},
     "torus": {"model": "llama-3.1-8b", "chips": 64, "on": "torus", "tp": 4, "pp": 4},
+    "tuned": {"model": "llama-3.1-8b", "chips": 16, "lora": 8},
     "narrow": {"model": "llama-3.1-8b", "chips": 512, "on": "fat-tree", "zero": 3, "global_batch": 512},
 }
-# a value of each input that none of the layouts has
-VALUES: dict[str, Any] = {
-    "model": "llama-3.1-70b", "seq": 4096, "global_batch": 128, "precision": "fp8", "framework": "fsdp",
-    "state": "pure-bf16", "imbalance": 1.5, "chips": 32, "chip": "h200", "tp": 2, "pp": 8, "vpp": 2, "cp": 4, "ep": 4,
-    "dp": 2, "zero": 2, "micro_batch": 2, "recompute": "full", "schedule": "zb", "etp": 2, "shard": 2,
-    "modules": "layernorm", "context_exchange": "all-to-all", "split": "15 17", "offload": "optimizer",
-    "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
-    "deadline": "100d", "memory_margin": "60 %",
-    "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "spares_enough": "99.99 %", "detect": "1h",
-    "reschedule": "1h", "warm_up": "1h", "restart": "3h", "facility": "survey-average", "pue": 1.5, "grid": "sweden",
-    "storage": "1 MB/s", "tier": "peer,remote",
-    "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s", "oversubscription": "31:1",
-}  # fmt: skip
 ELSEWHERE = {
     "name",  # what to call the scenario
     "layout",  # a file: its words are inputs of their own
@@ -61,21 +47,6 @@ def base(verb: str, layout: str) -> dict[str, Any]:
     return {name: value for name, value in known.items() if name in form_of(verb).fields}
 
 
-def answered(verb: str, given: dict[str, Any]) -> Answer | None:
-    """The answer, or nothing where the question is refused."""
-    try:
-        return answer_of(ask(verb, given, catalog=SHELF))
-    except DatahallError:
-        return None
-
-
-def speaks_of(note: str, name: str) -> bool:
-    """Whether a note says that an input of that name does nothing, alone or with others."""
-    start, said, _ = note.partition(" nothing here: ")
-    named = start.removesuffix(" does").removesuffix(" do").replace(" and ", ", ").split(", ")
-    return (bool(said) and name in named) or note.startswith(f"the {name} changes nothing")
-
-
 @pytest.mark.parametrize(
     ("note", "names"),
     [
@@ -90,11 +61,11 @@ def test_a_note_is_of_the_inputs_that_it_names(note: str, names: set[str]) -> No
 
 
 def test_every_input_is_walked_over() -> None:
-    assert {name for verb in VERBS for name in inputs(verb)} == VALUES.keys() | ELSEWHERE
+    assert {name for verb in VERBS for name in inputs(verb)} <= VALUES.keys() | ELSEWHERE
 
 
 # refused without another input, or beside the chips that all these layouts name
-NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp"}
+NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp", "spot_price", "preempted_every", "hardware_age"}
 NETWORK = {"on", "domain", "nic", "oversubscription"}  # which what a chip holds never hangs on
 CASES = [
     pytest.param(verb, name, id=f"{verb} {name}")
@@ -107,7 +78,9 @@ CASES = [
 @pytest.mark.parametrize(("verb", "name"), CASES)
 def test_an_input_acts_or_is_refused_or_said_to_do_nothing(verb: str, name: str) -> None:
     seen = 0
-    for layout in LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "torus", "narrow"):
+    for layout in (
+        LAYOUTS if verb != "plan train" else ("one chip", "experts apart", "tuned", "torus", "narrow")
+    ):
         before = usual(verb, layout)
         after = answered(verb, {**base(verb, layout), name: VALUES[name]})
         if before is None or after is None:

@@ -13,34 +13,40 @@ from datahall.breakdown import Source
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import STALE_DAYS, STALE_S, Offer
 from datahall.counted import counted
+from datahall.economics.market import Market, cheapest_listing, day_of, markets_of
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.views import OfferListing, Search
 from datahall.units import fmt
+
+DEFAULT = "on-demand"  # of prices of all kinds, those that headline
 
 
 def catalog_prices(scenario: Scenario) -> Answer:
     """Prices per chip and hour, or to buy, cheapest first; older than half a year is flagged as stale."""
     asked = scenario.one(OfferListing)
-    catalog, day, kind = scenario.catalog, _day(asked.as_of), asked.kind or ""
+    bought, catalog, kind = scenario.one(Purchase), scenario.catalog, asked.kind or ""
+    day = day_of(bought, catalog)
     oldest_s = asked.max_age_s if asked.max_age_s is not None else float("inf")
     with scenario.at(field="chip"):
         listed = catalog.offers(asked.chip, kind)
     offers = [offer for offer in listed if 0.0 <= offer.age_s(day) <= oldest_s]  # a later one was not known
     cited = Citations()
     table = _table(offers, day, kind, cited)
-    lowest = _lowest(offers, kind, day)
+    markets = markets_of(listed, kind or DEFAULT, bought, catalog)
+    lowest = cheapest_listing(markets, offers)
     return Answer(
         kind="prices",
         inputs={"as_of": day.isoformat()},
-        headline=_headline(asked, listed, offers, day),
+        headline=_headline(asked, listed, offers, markets, day),
         verdict="yes" if offers else "no",
         results={
             "num_prices": len(offers),
             "num_stale": len([offer for offer in offers if offer.stale(day)]),
             "stale_after_s": STALE_S,
             "newest_age_s": _newest_s(listed, day),
-            "lowest_usd_per_hour": lowest.hourly_usd(kind) if lowest else None,
-            "lowest_age_s": lowest.age_s(day) if lowest else None,
+            "lowest_usd_per_hour": lowest.usd_per_hour if lowest else None,
+            "lowest_age_s": lowest.offer.age_s(day) if lowest else None,
         },
         tables=(table,) if offers else (),
         notes=(
@@ -58,16 +64,12 @@ def _chip(catalog: Catalog, name: str) -> str:
     return next((one for one in names if name and one.startswith(name.lower())), "h100-sxm")
 
 
-def _day(text: str) -> datetime.date:
-    return datetime.date.fromisoformat(text) if text else datetime.date.today()
-
-
 def catalog_api_prices(scenario: Scenario) -> Answer:
     """List prices of hosted models whose name holds some words, per million tokens, cheapest output first."""
     from datahall.catalog.entries.api_price import api_price, api_prices
 
     asked = scenario.one(Search)
-    day, words = _day(asked.as_of), asked.hosted.lower().split()
+    day, words = day_of(scenario.one(Purchase), scenario.catalog), asked.hosted.lower().split()
     found = [
         price
         for price in api_prices(day)
@@ -105,23 +107,18 @@ def catalog_api_prices(scenario: Scenario) -> Answer:
     )
 
 
-def _lowest(offers: list[Offer], kind: str, day: datetime.date) -> Offer | None:
-    """The cheapest by the hour of those that are fresh; of all kinds together, of those on demand."""
-    sold = [offer for offer in _by_the_hour(offers, kind) if not offer.stale(day)]
-    return min(sold, key=lambda offer: offer.hourly_usd(kind), default=None)
-
-
 def _newest_s(listed: Sequence[Offer], day: datetime.date) -> float | None:
     """The age of the newest price that was known on a day."""
     return min((offer.age_s(day) for offer in listed if offer.age_s(day) >= 0.0), default=None)
 
 
-def _by_the_hour(offers: list[Offer], kind: str) -> list[Offer]:
-    hourly = [offer for offer in offers if not isnan(offer.hourly_usd(kind))]
-    return [offer for offer in hourly if kind or offer.kind == "on-demand"]
-
-
-def _headline(asked: OfferListing, listed: Sequence[Offer], offers: list[Offer], day: datetime.date) -> str:
+def _headline(
+    asked: OfferListing,
+    listed: Sequence[Offer],
+    offers: list[Offer],
+    markets: Sequence[Market],
+    day: datetime.date,
+) -> str:
     kind, way = asked.kind or "", "" if asked.kind else " on demand"
     what = f"{kind + ' ' if kind else ''}price"
     where = f" of {asked.chip}" if asked.chip else ""
@@ -139,14 +136,15 @@ def _headline(asked: OfferListing, listed: Sequence[Offer], offers: list[Offer],
             f"newest is {fmt(newest_s, 's')} old."
         )
     count = f"{counted(len(offers), what)}{where}"
-    lowest = _lowest(offers, kind, day)
+    lowest = cheapest_listing(markets, offers)
     if lowest is not None:
-        price = fmt(lowest.hourly_usd(kind), "usd_per_hour")
-        age = counted(lowest.age_days(day), "day")
-        return f"{count}; the lowest fresh one{way} is {price} at {lowest.provider}, {age} old."
-    if not _by_the_hour(offers, kind):
+        price = fmt(lowest.usd_per_hour, "usd_per_hour")
+        who, date = lowest.offer.provider, lowest.offer.date
+        return f"{count}; the lowest that counts{way} is {price} at {who}, as of {date}."
+    flags = sorted({flag for market in markets for one in market.listings for flag in one.flags})
+    if not flags:
         return f"{count}; none of them is by the hour{' and' + way if way else ''}."
-    return f"{count}; none by the hour{' and' + way if way else ''} is younger than {STALE_DAYS} days."
+    return f"{count}; none by the hour{' and' + way if way else ''} counts: {', '.join(flags)}."
 
 
 def _table(offers: list[Offer], day: datetime.date, kind: str, cited: Citations) -> Table:

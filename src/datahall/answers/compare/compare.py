@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 
 from datahall.answer import Answer, Cell, keyed
@@ -16,13 +15,14 @@ from datahall.answers.follow import follow
 from datahall.answers.verbs import BY_NAME
 from datahall.breakdown import Source
 from datahall.counted import counted
+from datahall.economics.market import day_of
 from datahall.errors import ScenarioError, option
 from datahall.planner.compare.difference import Figure, figures, worded
 from datahall.planner.compare.lead import leads_of
 from datahall.scenario.kinds import Raw
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.comparing import Comparison
-from datahall.scenario.sections.views import OfferListing
+from datahall.scenario.sections.money.purchase import Purchase
 
 FILE = "file"
 MOST_SIDES = 24
@@ -38,7 +38,7 @@ def compare(scenario: Scenario) -> Answer:
     if kind == FILE:
         found = sides_of_files(asked.things, asked.variants, given, scenario.catalog)
     else:
-        found, notes = sides_of_names(asked.things, kind, given, _day(scenario), scenario.catalog)
+        found, notes = sides_of_names(asked.things, kind, given, scenario.one(Purchase), scenario.catalog)
     sides = told_apart(found)
     _check_number(sides, notes)
     results = [one.results for one in sides]
@@ -53,7 +53,11 @@ def compare(scenario: Scenario) -> Answer:
         results=_results(sides, numbers),
         tables=tables(sides, numbers, words, few=kind != FILE),
         charts=charts(sides, numbers) if kind == FILE else (),
-        notes=(*notes, *dict.fromkeys(note for one in sides for note in one.notes), *_says(sides, kind)),
+        notes=(
+            *notes,
+            *dict.fromkeys(note for one in sides for note in one.notes),
+            *_says(scenario, sides, kind),
+        ),
         sources=tuple(dict.fromkeys(_sources(sides, kind))),
         next_commands=(
             *dict.fromkeys(filter(None, (one.command for one in sides))),
@@ -70,11 +74,6 @@ def _given(scenario: Scenario) -> dict[str, Raw]:
         for name in GIVEN
         if scenario.given(name)
     }
-
-
-def _day(scenario: Scenario) -> datetime.date:
-    said = scenario.one(OfferListing).as_of
-    return datetime.date.fromisoformat(said) if said else datetime.date.today()
 
 
 def _kind(asked: Comparison, scenario: Scenario) -> str:
@@ -201,11 +200,12 @@ def _results(sides: Sequence[Side], found: Sequence[Figure]) -> dict[str, Cell]:
     return results
 
 
-def _says(sides: Sequence[Side], kind: str) -> tuple[str, ...]:
+def _says(scenario: Scenario, sides: Sequence[Side], kind: str) -> tuple[str, ...]:
     """What each says alone."""
     if kind == FILE:
         return tuple(f"{one.name}: {one.says}" for one in sides if one.says)
-    prices = "prices by the hour are the lowest that are not stale, each with who asks it and its date; no auctions"
+    day = day_of(scenario.one(Purchase), scenario.catalog)
+    prices = f"prices by the hour are medians of fresh offers as of {day}, without auctions and outliers"
     power = "operations of a joule are dense peaks at the power limit"
     return (prices, power) if kind == "chip" else (prices,) if kind == CLOUDS else ()
 

@@ -1,39 +1,36 @@
-"""What a chip costs by the hour: the lowest price of each kind that is not stale, with its date and who asks it."""
+"""What a chip costs by the hour in every kind of price: what stands for all that count, and the lowest of them."""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable
-from math import isnan
-
 from datahall.answer import Cell
 from datahall.breakdown import Source
-from datahall.catalog.entries.offer import Offer
+from datahall.catalog import Catalog
+from datahall.catalog.entries.offer import PRICE_KINDS, Offer
+from datahall.counted import counted
+from datahall.economics.market import market_of
+from datahall.scenario.sections.money.purchase import Purchase
 
-# as a buyer asks for it; an auction's lowest bid and what somebody reports are no prices to plan with
-WAYS = {"on-demand": "on_demand", "spot": "spot", "reserved-1y": "reserved_1y", "reserved-3y": "reserved_3y"}
-PUBLISHED = "market report", "InferenceX model"  # who tells of prices and rents nothing out
 
-
-def prices(offers: Iterable[Offer], day: datetime.date) -> tuple[dict[str, Cell], tuple[Source, ...]]:
-    """The lowest fresh price of each way to rent, with its date, who asks it, and what an hour holds."""
-    fresh = [
-        one
-        for one in offers
-        if one.provider not in PUBLISHED and not one.stale(day) and one.age_s(day) >= 0.0
-    ]
+def prices(chip: str, asked: Purchase, catalog: Catalog) -> tuple[dict[str, Cell], tuple[Source, ...]]:
+    """The price of each kind with how many offers it stands for, and the lowest with its date and who asks it."""
     found: dict[str, Cell] = {}
     sources: dict[Source, None] = {}
-    for way, name in WAYS.items():
-        kind = way if way == "spot" else ""
-        asked = [one for one in fresh if one.kind == way or way == "spot"]
-        asked = [one for one in asked if one.kind != "auction" and not isnan(one.hourly_usd(kind))]
-        lowest = min(asked, key=lambda one: one.hourly_usd(kind), default=None)
-        if lowest is None:
+    for kind in PRICE_KINDS.values():
+        market = market_of(chip, kind.word, asked, catalog)
+        if market.price is None:
             continue
-        found[f"{name}_usd_per_hour"] = lowest.hourly_usd(kind)
-        where = " ".join(filter(None, (lowest.provider, lowest.region)))
-        scope = f", {lowest.scope}" if lowest.scope else ""
-        found[f"{name}_offer"] = f"{where}, {lowest.date}{scope}"
-        sources[lowest.source] = None
+        lowest = market.counting[0]
+        found |= {
+            f"{kind.key}_usd_per_hour": market.price.value,
+            f"{kind.key}_offers": f"{counted(len(market.counting), 'offer')}, newest {market.date}",
+            f"lowest_{kind.key}_usd_per_hour": lowest.usd_per_hour,
+            f"lowest_{kind.key}_offer": _who(lowest.offer),
+        }
+        sources |= dict.fromkeys((*market.price.citations(), lowest.offer.source))
     return found, tuple(sources)
+
+
+def _who(offer: Offer) -> str:
+    """Who asks a price, of which day it is, and what an hour holds."""
+    where = " ".join(filter(None, (offer.provider, offer.region)))
+    return ", ".join(filter(None, (where, offer.date, offer.scope)))

@@ -14,6 +14,7 @@ CALLED = {
     "duration_s": "time",
     "elapsed_s": "time with interruptions",
     "ettr_fraction": "effective training time",
+    "checkpoint_ettr_fraction": "effective training time, planned stops aside",
     "lowest_usd_per_hour": "lowest price on demand",
     "pass_s": "time of a pass",
     "peak_w": "peak power",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,11 +15,13 @@ from datahall.answers.compare.side import Side, side_of
 from datahall.answers.follow import follow
 from datahall.answers.reply import answer_of
 from datahall.catalog import Catalog
+from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.errors import ScenarioError, UnsupportedError, nearest, option
 from datahall.planner.compare.lead import leads_of
 from datahall.planner.compare.per_watt import per_watt
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.words import PHASES
 
 Given = Mapping[str, Raw]
@@ -37,18 +38,12 @@ class Kind(NamedTuple):
 
 KINDS = (Kind("chip", "show chip", "chip", "model"), Kind("model", "show model", "model", "chip"))
 CLOUDS = "clouds"
-PRICED = (
-    "on_demand_usd_per_hour",
-    "spot_usd_per_hour",
-    "reserved_1y_usd_per_hour",
-    "reserved_3y_usd_per_hour",
-)
 # by what is asked of them, beside what their verbs lead with
 LEADS = leads_of(
     (
         "most decode_tokens_per_s", "most prefill_tokens_per_s", "least decode_pass_s", "least prefill_pass_s",
         "most peak_bf16_flop_per_j", "most peak_fp8_flop_per_j", "least decode_j_per_token",
-        *(f"least {key}" for key in PRICED),
+        *(f"least {kind.key}_usd_per_hour" for kind in PRICE_KINDS.values()),
     )
 )  # fmt: skip
 
@@ -76,11 +71,11 @@ def unknown(name: str, catalog: Catalog) -> ScenarioError:
 
 
 def sides_of_names(
-    names: Sequence[str], kind: str, given: Given, day: datetime.date, catalog: Catalog
+    names: Sequence[str], kind: str, given: Given, bought: Purchase, catalog: Catalog
 ) -> tuple[list[Side], tuple[str, ...]]:
     """Each name as a side, and what is to be said of those that have none."""
     if kind == CLOUDS:
-        return _clouds(names, given, day, catalog)
+        return _clouds(names, given, bought, catalog)
     row = next(one for one in KINDS if one.name == kind)
     asked = [row.verb, *(["show roofline"] if row.beside in given else [])]
     taken = {name for verb in asked for name in form_of(verb).fields if name != row.argument}
@@ -90,10 +85,10 @@ def sides_of_names(
         else f"it says something beside {option(row.beside)}"
     )
     refuse_idle(set(given).difference(taken), why)
-    return [_named(row, name, given, day, catalog) for name in names], ()
+    return [_named(row, name, given, bought, catalog) for name in names], ()
 
 
-def _named(row: Kind, name: str, given: Given, day: datetime.date, catalog: Catalog) -> Side:
+def _named(row: Kind, name: str, given: Given, bought: Purchase, catalog: Catalog) -> Side:
     """A chip or a model: what its own verb says of it, and how fast the one runs the other."""
     own = {
         row.argument: name,
@@ -110,11 +105,11 @@ def _named(row: Kind, name: str, given: Given, day: datetime.date, catalog: Cata
     if row.name == "chip":
         chip = catalog.chip(name)
         results |= per_watt(results, chip.power_limit_w)
-        asked, of = prices(catalog.offers(chip.name), day)
+        asked, of = prices(chip.name, bought, catalog)
         results, sources = results | asked, (*sources, *of)
-        bought = chip.facts.get("price_usd")
-        if bought is not None:
-            results["price_of"] = f"{bought.source.date}, {bought.source.kind}"
+        listed = chip.facts.get("price_usd")
+        if listed is not None:
+            results["price_of"] = f"{listed.source.date}, {listed.source.kind}"
     return msgspec.structs.replace(
         side, results=results, sources=sources, notes=tuple(dict.fromkeys(notes)), command=follow(scenario)
     )
@@ -135,7 +130,7 @@ def _timed(given: Given, catalog: Catalog) -> tuple[dict[str, Cell], str]:
 
 
 def _clouds(
-    names: Sequence[str], given: Given, day: datetime.date, catalog: Catalog
+    names: Sequence[str], given: Given, bought: Purchase, catalog: Catalog
 ) -> tuple[list[Side], tuple[str, ...]]:
     """What one chip costs at each of some clouds; who has no price of it is named."""
     if "chip" not in given:
@@ -153,7 +148,7 @@ def _clouds(
         own = name.lower()
         if own not in known and nearest(own, known, 1):
             raise unknown(name, catalog)
-        found, sources = prices([one for one in catalog.offers(chip.name) if one.provider == own], day)
+        found, sources = prices(chip.name, msgspec.structs.replace(bought, providers=(own,)), catalog)
         if found:
             inputs: dict[str, Cell] = {"chip": chip.name}
             sides.append(Side(name=own, asks="catalog prices", inputs=inputs, results=found, sources=sources))
@@ -163,5 +158,6 @@ def _clouds(
         raise ScenarioError(
             f"the catalogue has no price of {chip.name} from any of them", hint=f"it knows {', '.join(known)}"
         )
-    note = f"not priced: {', '.join(without)}: the catalogue has no price of {chip.name} from them that is not stale"
+    lacking = f"the catalogue has no price of {chip.name} from them that counts"
+    note = f"not priced: {', '.join(without)}: {lacking}: fresh, of a whole machine, no auction"
     return sides, (note,) if without else ()

@@ -17,7 +17,7 @@ from datahall.breakdown import Breakdown
 from datahall.counted import counted
 from datahall.datapath.asked import Asked
 from datahall.datapath.figure import utilisation_figure
-from datahall.datapath.scaling import curve, drawn_to
+from datahall.datapath.scaling import MOST_CHIPS, curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
 from datahall.planner.datapath import asked_of
 from datahall.scenario.kinds import Plain
@@ -97,7 +97,9 @@ def _binding(asked: Asked, rows: tuple[Verdict, ...], chosen: Verdict) -> str:
     if chosen.num_chips_fed:
         words += f" It feeds {counted(chosen.num_chips_fed, 'chip')} at {promised}."
     elif chosen.keeps:
-        any_number = "more chips than there are" if chosen.store.storage.is_shared else "any number of chips"
+        any_number = (
+            f"{MOST_CHIPS:,} chips and more" if chosen.store.storage.is_shared else "any number of chips"
+        )
         words += f" It feeds {any_number} at {promised}, in hosts like these."
     mended = cheapest(rows) or chosen
     if mended.mended_by is None:

@@ -7,6 +7,7 @@ from datahall.answers.economics.tables import capex_table, hour_table, offers_ta
 from datahall.answers.follow import follow
 from datahall.economics.chip import ChipCost, chip_cost_of
 from datahall.economics.market import day_of
+from datahall.economics.own import Owned
 from datahall.economics.scopes import scopes
 from datahall.economics.ways import not_priced
 from datahall.errors import option
@@ -48,10 +49,12 @@ def _headline(found: ChipCost) -> str:
     other = owned if lead is rented else rented
     if other.hour is None or found.apart_fraction is None:
         return f"{first}; {other.name} it is not priced."
-    less = "less" if owned.usd_per_hour < rented.usd_per_hour else "more"
+    less, bound = ("less", "at most ") if owned.usd_per_hour < rented.usd_per_hour else ("more", "at least ")
+    if owned.owned is None or not owned.owned.capex.is_least:
+        bound = ""
     return (
         f"{first}, and {fmt(other.hour.value, 'usd_per_hour')} {other.name}: owning costs "
-        f"{fmt(found.apart_fraction, 'fraction')} {less} than renting, where every hour is used."
+        f"{bound}{fmt(found.apart_fraction, 'fraction')} {less} than renting, where every hour is used."
     )
 
 
@@ -59,11 +62,15 @@ def _binding(found: ChipCost) -> str:
     owned = found.owned.owned
     if owned is None:
         return ""
-    share = fmt(owned.share_of(owned.most), "fraction")
-    return (
-        f"Of an hour that is owned, {owned.most.name} is {share}: a chip with its share of server and network is "
-        f"{fmt(owned.capex.price.value, 'usd')}."
-    )
+    share, price = fmt(owned.share_of(owned.most), "fraction"), fmt(owned.capex.price.value, "usd")
+    first = f"Of an hour that is owned, {owned.most.name} is {share}"
+    if owned.capex.is_least:
+        return f"{first}: {price} of a chip's price are known, and {_missing(owned)} are not priced."
+    return f"{first}: a chip with its share of server and network is {price}."
+
+
+def _missing(owned: Owned) -> str:
+    return " and ".join(owned.capex.missing)
 
 
 def _results(found: ChipCost) -> dict[str, Cell]:
@@ -98,7 +105,11 @@ def _owned_tables(scenario: Scenario, found: ChipCost) -> tuple[Table, ...]:
 
 
 def _notes(scenario: Scenario, found: ChipCost) -> list[str]:
-    lines = [f"not priced: {line}" for line in not_priced(found.ways)]
+    lines = [
+        f"not priced: {line}" for line in not_priced(tuple(way for way in found.ways if way.hour is None))
+    ]
+    if found.owned.owned is not None and found.owned.owned.capex.is_least:
+        lines.append(f"not priced: of owning {_missing(found.owned.owned)}; it costs more than is said")
     if found.owned.owned is not None and not scenario.given("repair_cost"):
         lines.append(
             f"no repair is counted: nobody publishes it; {option('repair_cost')} adds a share of the price"

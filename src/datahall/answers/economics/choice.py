@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isnan
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Series, Table
+from datahall.answers.economics.idle import idle_cached
 from datahall.answers.economics.tables import ways_table
 from datahall.answers.follow import follow
 from datahall.breakdown import Breakdown
@@ -13,10 +14,11 @@ from datahall.economics.market import day_of
 from datahall.economics.ways import not_priced
 from datahall.errors import option
 from datahall.planner.buying.growth import asked_model
-from datahall.planner.buying.service import Choice, Served, asked_of, choice_of
+from datahall.planner.buying.service import Choice, asked_of, choice_of
+from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.question import question_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.money.hosted import Business
+from datahall.scenario.sections.money.hosted import Business, HostedModel
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import fmt
 
@@ -64,7 +66,9 @@ def own_words(best: Served) -> str:
 def _headline(scenario: Scenario, found: Choice) -> str:
     business, best, api = scenario.one(Business), found.best, found.api
     within = "" if business.latency_s is None else f" within {fmt(business.latency_s, 's')}"
-    volume = f"{fmt(found.tokens, 'tokens')} a month{within}"
+    tokens = f"{fmt(found.tokens, 'tokens')} a month"
+    volume = f"{tokens}{within}"
+    if_so = f", if it answers{within}" if within and not scenario.given("api_latency") else ""
     if not found.is_possible:
         late = "the API is too slow" if found.api_is_late else "nobody hosts the model"
         return f"No: {volume} can be had in no way: {found.unserved}; {late}."
@@ -73,7 +77,8 @@ def _headline(scenario: Scenario, found: Choice) -> str:
         assert api is not None
         bill = fmt(api.month_usd(found.tokens), "usd")
         return (
-            f"Buy: {api.price.name} serves {volume} for {bill}; nothing of one's own does: {found.unserved}."
+            f"Buy: {api.price.name} serves {volume if not if_so else tokens} for {bill}{if_so}; nothing of one's own "
+            f"does: {found.unserved}."
         )
     costs = "cost" if best.num_chips > 1 else "costs"
     own = f"{own_words(best)}, {costs} {fmt(best.own.month_usd(found.tokens), 'usd')}"
@@ -85,7 +90,8 @@ def _headline(scenario: Scenario, found: Choice) -> str:
     if found.builds:
         return f"Build: {volume} on {own}, {saved} less than {fmt(both.api_usd, 'usd')} by {api.price.name}."
     times = fmt(both.own_over_api_ratio, "ratio")
-    return f"Buy: {volume} cost {fmt(both.api_usd, 'usd')} by {api.price.name}; {own}, {times} of that."
+    asked = tokens if if_so else volume
+    return f"Buy: {asked} cost {fmt(both.api_usd, 'usd')} by {api.price.name}{if_so}; {own}, {times} of that."
 
 
 def _binding(found: Choice) -> str:
@@ -249,6 +255,9 @@ def choice_notes(scenario: Scenario, found: Choice) -> tuple[str, ...]:
     if api is not None:
         hosts = f"the cheapest of {counted(api.num_hosts, 'host')}, " if api.num_hosts > 1 else ""
         lines.append(f"API: {api.price.name}, {hosts}list price of {api.price.source.date}")
+        lines += idle_cached(scenario, api.price)
+        if scenario.one(HostedModel).batch_fraction:
+            lines.append(f"the discount on batches is the usual one of hosts; {api.price.name} may have none")
     if business.latency_s is not None and not scenario.given("api_latency"):
         lines.append(f"nobody promises an API's latency; {option('api_latency')} says one that was measured")
     if best is not None:

@@ -111,7 +111,7 @@ def _figure(growth: Growth, found: Choice) -> Breakdown | None:
     """What a customer costs: of the API's tokens, or of replicas."""
     customers = given("customers", growth.num_customers, "count", field="customers")
     if growth.is_own and growth.own is not None:
-        count = derived("replicas", growth.own.num_replicas(growth.tokens), "count")
+        count = derived("replicas that are paid", growth.own.num_paid(growth.tokens), "count")
         bill = product("replicas a month", (count, growth.own.replica), "usd")
         if growth.own.fixed is not None:
             return None

@@ -61,12 +61,18 @@ def _binding(compared: Comparison) -> str:
     found, most, spray = compared.behaviours, compared.most_paths, compared.sprayed
     hashed = [one.transport.name for one in compared.collided]
     words = []
-    if hashed and compared.one_path.kept.slowest_fraction < spray.kept.slowest_fraction:
+    if compared.hashing_binds:
         words.append(
             f"Flows that are hashed onto the same cable bind {' and '.join(hashed)}: over "
             f"{counted(most.num_paths, 'queue pair')} the slowest would keep "
             f"{fmt(most.kept.slowest_fraction, 'fraction', 3)}, with another path for each packet "
             f"{fmt(spray.kept.slowest_fraction, 'fraction', 3)}, before headers."
+        )
+    elif compared.forwarding_binds and not all(one.is_core_bound for one in found):
+        words.append(
+            "Ports that chips of one host share bind: what goes to another rail leaves by the port of the chip on that "
+            f"rail, and the slowest keeps {fmt(spray.kept.slowest_fraction, 'fraction', 3)} even with another path for "
+            "each packet, before headers."
         )
     elif not all(one.is_core_bound for one in found):
         words.append(

@@ -18,6 +18,7 @@ from datahall.answers.power.tables import (
     remedies_table,
 )
 from datahall.answers.power.words import RISKY_BAND
+from datahall.answers.run.words import host_link_notes
 from datahall.answers.training.idle import idle_layout
 from datahall.cluster.joined import Joined
 from datahall.cluster.used import used_by_machine
@@ -67,7 +68,11 @@ def show_power(scenario: Scenario) -> Answer:
             parts_chart(found),
             hours_chart(found),
         ),
-        notes=(*_way_out(broken), *_notes(scenario, found, step, rack, energy)),
+        notes=(
+            *_way_out(broken),
+            *_notes(scenario, found, step, rack, energy),
+            *host_link_notes(step.execution.cluster),
+        ),
         sources=(*found.drawn.citations(), *(fact.source for fact in found.battery.facts.values())),
         next_commands=_next(scenario, found, step, broken),
     )
@@ -215,7 +220,7 @@ def _notes(scenario: Scenario, found: Assessment, step: Step, rack: Rack, energy
     laid = "the fastest layout, for nobody said one" if step.is_searched else "as asked"
     home = scenario.catalog.facility(asked.facility).title
     if asked.pue_ratio is not None:
-        home = f"as asked, with electrical losses as of {home}"
+        home = "as asked" if idle_building(scenario) else f"as asked, with electrical losses as of {home}"
     lines = [
         f"{run.layout.words}, global batch {run.job.global_batch:,} ({laid}); {run.tokens_per_s:,.0f} tokens/s, "
         f"{fmt(energy.token_j, 'j_per_token', 3)}",

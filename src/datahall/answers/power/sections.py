@@ -51,10 +51,9 @@ def _idle(power: RunPower) -> tuple[Row, ...]:
     """What chips that stay idle add to the site."""
     if power.idle is None:
         return ()
-    plates = (
-        f"drawn beside it by {counted(power.idle.num, 'idle chip')}; {fmt(power.idle.provisioned_w, 'w', 3)}"
-    )
-    return (("power of idle chips", Quantity(power.idle.site_w, "w"), f"{plates} to be provisioned"),)
+    drawn, plates = counted(power.idle.num, "idle chip"), fmt(power.idle.provisioned_w, "w", 3)
+    which = f"of what is drawn, by {drawn}; {plates} of what is to be provisioned"
+    return (("power of idle chips", Quantity(power.idle.site_w, "w"), which),)
 
 
 def _run_results(power: RunPower) -> dict[str, Cell]:

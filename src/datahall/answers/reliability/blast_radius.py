@@ -18,7 +18,7 @@ from datahall.answers.follow import explained, follow, our_error
 from datahall.cluster.used import used_by_design
 from datahall.counted import counted
 from datahall.fabric.design.asked import design_for
-from datahall.reliability.blast.assess import Assessed, assess, by_size
+from datahall.reliability.blast.assess import Assessed, assess, by_size, check_hosts
 from datahall.reliability.blast.part import CHIP_HOURS, Part
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -33,6 +33,7 @@ def show_blast_radius(scenario: Scenario) -> Answer:
     """Every part of a fabric that fails: the chips it takes, how often, for how long, and what that adds up to."""
     asked, rates = scenario.one(FabricDesign), scenario.one(FailureRates)
     made = design_for(asked, scenario.catalog, num_chips=asked.chips or 0, least_domains=1)
+    check_hosts(asked, made)
     found = assess(made, rates, scenario.catalog)
     return Answer(
         kind="blast-radius",

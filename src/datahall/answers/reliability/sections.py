@@ -32,7 +32,7 @@ def _as_often(section: Goodput | Upkeep) -> str:
 def _run(goodput: Goodput) -> tuple[Row, ...]:
     run, need = goodput.run, goodput.storage
     every = f"an interruption every {fmt(run.mttf_s, 's', 3)}, and a restart of {fmt(run.restart_s, 's', 3)}"
-    rows: list[Row] = [("time that moves it forward", Quantity(goodput.ettr, "fraction"), every)]
+    rows: list[Row] = [("effective training time", Quantity(goodput.ettr, "fraction"), every)]
     if goodput.elapsed_s < inf:
         times = interruptions(goodput.num_interruptions)
         rows.append(("time of the run", Quantity(goodput.elapsed_s, "s"), f"expected, with {times}"))
@@ -40,7 +40,7 @@ def _run(goodput: Goodput) -> tuple[Row, ...]:
     has = fmt(need.has_bytes_per_s, "bytes_per_s", 3)
     return (
         *rows,
-        _spares(goodput.spares.num, run.job.num_node_chips, _goal(goodput)),
+        _spares(goodput.spares.num, run.job.num_server_chips, _goal(goodput)),
         (
             "checkpoint",
             Quantity(run.job.size.total_bytes, "bytes"),
@@ -78,7 +78,8 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     every = (
         f"a node fails every {fmt(upkeep.mttf_s, 's', 3)} and takes {lost} for {fmt(upkeep.back_s, 's', 3)}"
     )
-    goal, added = f"so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
+    beside = f"beside {counted(upkeep.num_spare, 'spare one')}, " if upkeep.num_spare else ""
+    goal, added = f"{beside}so that as many as are needed serve {_goal(upkeep)}", upkeep.more_replicas
     more = (
         ("replicas to add", None, f"no number is enough {goal}")
         if added is None
@@ -87,7 +88,7 @@ def _service(upkeep: Upkeep) -> tuple[Row, ...]:
     return (
         ("capacity lost to restarts", Quantity(upkeep.lost_fraction, "fraction"), every),
         more,
-        _spares(upkeep.spares.num, upkeep.num_node_chips, _goal(upkeep)),
+        _spares(upkeep.spares.num, upkeep.num_spare_chips, _goal(upkeep)),
     )
 
 

@@ -6,9 +6,11 @@ from math import isfinite
 
 from datahall.answer import Answer, Axis, Cell, Column, LineChart, Point, Series, Table
 from datahall.answers.follow import follow
+from datahall.answers.run.idle import idle_in_plan
 from datahall.answers.run.words import (
     host_link_notes,
     idle_chip_notes,
+    interval_in_words,
     tier_notes,
     tiers_in_words,
 )
@@ -22,7 +24,7 @@ from datahall.reliability.checkpoint.account import (
 )
 from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
-from datahall.reliability.figure import plan_figure
+from datahall.reliability.kept import plan_figure
 from datahall.reliability.run import Run, run_of
 from datahall.reliability.simulation.story import NOTHING
 from datahall.scenario.kinds import Plain, exact
@@ -42,6 +44,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
             **run.job.used,
             **used_by_machine(scenario, run.job.cluster),
             "storage_bytes_per_s": need.has_bytes_per_s,
+            **({} if scenario.given("tier") else {"tiers": ", ".join(run.plan.names)}),
         },
         verdict="yes" if need.enough and run.plan.ettr >= NOTHING else "no",
         headline=_headline(scenario, run, need),
@@ -50,7 +53,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
         tables=(_tier_table(run), _plan_table(run)),
         figure=plan_figure(run),
         charts=(_chart(run),),
-        notes=(*_notes(scenario, run), *host_link_notes(run)),
+        notes=(*_notes(scenario, run), *idle_in_plan(scenario, run), *host_link_notes(run.job.cluster)),
         next_commands=_next(scenario, run, need),
     )
 
@@ -65,8 +68,7 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
     if not need.enough:
         return (
             f"{what}, and the storage is too slow for it: at {fmt(need.has_bytes_per_s, 'bytes_per_s', 3)} one takes "
-            f"{fmt(need.drain_s, 's', 3)}, and one every {fmt(need.best_s, 's', 3)} would be best; "
-            f"{kept} of the time is kept."
+            f"{fmt(need.drain_s, 's', 3)}, and {interval_in_words(need)}; {kept} of the time is kept."
         )
     if run.plan.ettr < NOTHING:
         return f"{what}; the run comes to nothing with any: {kept} of the time is kept."
@@ -82,14 +84,28 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
 def _binding(run: Run, need: StorageNeed) -> str:
     if not need.enough:
         return (
-            f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in the best interval, "
+            f"Storage binds: {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would write a copy in that time, "
             f"{fmt(need.short_ratio, 'ratio', 2)} what there is."
         )
-    restart = fmt(run.restart_s, "s", 3)
-    every = f"a failure comes every {fmt(run.mttf_s, 's', 3)}"
+    what = "an interruption" if run.beside_failures else "a failure"
+    every = f"{what} comes every {fmt(run.mttf_s, 's', 3)}"
     if restarts_cost_most(run.plan):
-        return f"Restarts cost more than checkpoints and lost work: {every}, each takes {restart}."
-    return f"Checkpoints and lost work cost more than restarts of {restart}: {every}."
+        return f"Restarts cost more than checkpoints and lost work: {every}, each takes {_restart(run)}."
+    return f"Checkpoints and lost work cost more than restarts of {_restart(run)}: {every}."
+
+
+def _restart(run: Run) -> str:
+    """How long a restart takes, in the mean where tiers differ."""
+    plan = run.plan
+    mean = fmt(plan.restarting_s, "s", 3)
+    each = [
+        (fmt(plan.restart_from_s(one), "s", 3), fmt(one.share_fraction, "fraction", 3))
+        for one in plan.cadences
+    ]
+    if len({took for took, _ in each}) == 1:
+        return mean
+    said = ", ".join(f"{took} after {share}" for took, share in each)
+    return f"{mean} in the mean ({said} of the failures)"
 
 
 def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
@@ -98,7 +114,7 @@ def _results(run: Run, need: StorageNeed) -> dict[str, Cell]:
         "chip_bytes": run.job.size.chip_bytes,
         "bytes_per_parameter": run.job.size.bytes_per_parameter,
         "mttf_s": run.mttf_s,
-        "ettr_fraction": run.plan.ettr,
+        "checkpoint_ettr_fraction": run.plan.ettr,
         "remote_alone_fraction": run.alone(run.tiers[-1]).ettr,
         "restart_s": run.restart_s,
         "restarting_fraction": restarting_fraction(run.plan),
@@ -193,8 +209,8 @@ def _chart(run: Run) -> LineChart:
 def _notes(scenario: Scenario, run: Run) -> tuple[str, ...]:
     size = run.job.size
     lines = [
-        f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter, each distinct value once; "
-        "replicas share the writing",
+        f"weights and optimizer states, {size.bytes_per_parameter:g} bytes of a parameter of {size.of}, each "
+        "distinct value once; replicas share the writing",
         "ETTR counts failures at any time, in restarts too (renewal); planned stops and waits for repair are left out",
         "copies leave beside the traffic of the steps, whose slowing is not counted",
     ]

@@ -20,7 +20,9 @@ from datahall.answers.run.simulation_tables import (
 from datahall.answers.run.tolerance import tolerance_tables
 from datahall.answers.run.words import (
     host_link_notes,
+    how_often,
     idle_chip_notes,
+    only_planned_notes,
     slow_storage_notes,
     tier_notes,
     tiers_in_words,
@@ -31,11 +33,12 @@ from datahall.counted import counted
 from datahall.planner.training.laid.job import laid_job
 from datahall.planner.training.laid.remedy import remedy_of
 from datahall.reliability.checkpoint.storage import storage_need
-from datahall.reliability.figure import closed_figure, ettr_figure
+from datahall.reliability.figure import ettr_figure
+from datahall.reliability.kept import closed_figure
 from datahall.reliability.run import Run, length_of, run_of
 from datahall.reliability.simulation.promise import Kept, kept_promises
-from datahall.reliability.simulation.story import HOPELESS, Story, story_of
-from datahall.scenario.kinds import Plain
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER, Story, story_of
+from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import Recovering, RunLength
@@ -76,7 +79,7 @@ def simulate_run(scenario: Scenario) -> Answer:
         notes=(
             *_notes(story, rates_in_words(run.process.preset, scenario.one(FailureRates))),
             *slow_storage_notes(storage_need(run, scenario)),
-            *host_link_notes(run),
+            *host_link_notes(run.job.cluster),
             *idle_in_run(scenario, story.run),
         ),
         next_commands=_next(scenario, story, fix),
@@ -177,8 +180,9 @@ def _results(story: Story) -> dict[str, Cell]:
         "elapsed_low_s": story.elapsed_s.low,
         "elapsed_high_s": story.elapsed_s.high,
         "trained_tokens": story.tokens.mean,
-        "step_s": run.step_s,
-        "tokens_per_s": run.tokens_per_s,
+        "step_s": run.job.step_s,
+        "slowed_step_s": run.step_s,
+        "tokens_per_s": run.job.tokens_per_s,
         "mfu_fraction": run.job.mfu_fraction,
         "layout": run.job.layout.words,
         "num_chips": run.job.num_chips,
@@ -202,13 +206,15 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     run = story.run
     low, high = run.job.band
     lines = [
-        f"{rates}: one every {fmt(run.mttf_s, 's', 3)}",
+        how_often(run, rates),
         f"checkpoints: {tiers_in_words(run.plan)}",
         f"a step takes {fmt(run.step_s, 's', 3)} ({run.job.layout.words}), {fmt(low, 'fraction', 2)} to "
         f"{fmt(high, 'fraction', 3)} of that for eight of ten measured ones; it scales the tokens, not the effective "
         "time",
         "ranges are P10 to P90 of the runs: chance alone, not what is unsure of the rates",
     ]
+    if not story.ettr.low <= story.ettr.mean <= story.ettr.high:
+        lines.append("the mean lies beyond P10 to P90: few of the runs lose the most")
     if run.slow_fraction:
         slow = fmt(run.slow_fraction, "fraction", 2)
         lines.append(
@@ -217,17 +223,27 @@ def _notes(story: Story, rates: str) -> tuple[str, ...]:
     if run.checks_fraction:
         checks = fmt(run.checks_fraction, "fraction", 2)
         lines.append(f"looking for silent corruption makes a step {checks} longer")
-    lines += [*unlike_closed_form(story), *tier_notes(run), *idle_chip_notes(run)]
+    lines += [*unlike_closed_form(story), *tier_notes(run), *only_planned_notes(run), *idle_chip_notes(run)]
     if story.finished_fraction < 1.0:
         lines.append(
             f"{fmt(story.finished_fraction, 'fraction', 3)} of the runs are done; the others were given up when "
-            f"{HOPELESS:g} times the time of their work had gone by, and count with what they had until then"
+            f"{GIVEN_UP_AFTER:g} times the time of their work had gone by, and count with what they had until then"
         )
     if (better := run.better) is not None:
         lines.append(
             f"{tiers_in_words(better)} would keep {fmt(better.ettr, 'fraction', 3)}, planned stops aside"
         )
     return tuple(lines)
+
+
+def _of_checkpoints(run: Run) -> dict[str, Plain | None]:
+    """The same failures for a question that has no time to age in, and spares only where they run already."""
+    changes: dict[str, Plain | None] = {"tier": None, "interval": None}
+    if not run.recovery.hot_spares:
+        changes["spares"] = None
+    if run.process.age_s is not None:
+        changes["failure_rate"] = exact(run.failure_rate_per_node_day, "per_node_day")
+    return changes
 
 
 def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...]:
@@ -237,5 +253,5 @@ def _next(scenario: Scenario, story: Story, fix: Fixed | None) -> tuple[str, ...
     if better is not None:
         changes: dict[str, Plain | None] = {"tier": list(better.names), "interval": None, "blocking": None}
         commands.append(follow(scenario, changes=changes))
-    commands.append(follow(scenario, "show checkpoint", {"tier": None, "interval": None}))
+    commands.append(follow(scenario, "show checkpoint", _of_checkpoints(story.run)))
     return (*commands, follow(scenario, tail="-o run.html"), our_error(scenario, "reliability"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, StackChart, Table
 from datahall.counted import counted
-from datahall.reliability.simulation.recovery import ANY_SPARES
+from datahall.reliability.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt, short
 
@@ -67,9 +67,8 @@ def cause_table(story: Story) -> Table:
 def _spares(story: Story) -> str:
     """How many spares suffice, and what too few of them cost."""
     steady = story.steady_spares
-    enough = (
-        f"{counted(steady.num, 'spare')} suffice {fmt(steady.enough_fraction, 'fraction', 3)} of the time"
-    )
+    suffice = f"{counted(steady.num, 'spare')} {'suffices' if steady.num == 1 else 'suffice'}"
+    enough = f"{suffice} {fmt(steady.enough_fraction, 'fraction', 3)} of the time"
     there = story.run.recovery.num_spares
     if there == ANY_SPARES:
         return (

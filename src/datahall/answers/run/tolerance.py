@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from datahall.answer import Column, Quantity, Table
+from datahall.counted import counted
 from datahall.reliability.corruption import ways_to_notice
-from datahall.reliability.elastic import ways_to_shrink
-from datahall.reliability.run import Run
+from datahall.reliability.elastic import num_away, ways_to_shrink
+from datahall.reliability.run import Run, num_groups
 from datahall.scenario.sections.operations.run import Recovering
 from datahall.units import fmt
 
@@ -15,15 +16,16 @@ from datahall.units import fmt
 def tolerance_tables(asked: Recovering, run: Run) -> tuple[Table, ...]:
     """How batch and learning rate follow a lost replica, and how corruption is noticed, where a run does either."""
     return (
-        *((_shrinking(asked, run),) if asked.elastic and run.job.layout.dp > 1 else ()),
+        *((_shrinking(asked, run),) if run.recovery.elastic else ()),
         *((_noticing(asked, run),) if asked.sdc else ()),
     )
 
 
 def _shrinking(asked: Recovering, run: Run) -> Table:
-    ways = ways_to_shrink(run.job.layout.dp, run.job.setup.num_micro, run.restart_s, asked.stall_s)
+    away = num_away(run.job.layout, run.job.num_node_chips)
+    ways = ways_to_shrink(num_groups(run.job), run.job.setup.num_micro, run.restart_s, asked.stall_s)
     return Table(
-        title="while one replica is away",
+        title=f"while {counted(away, 'replica')} {'are' if away > 1 else 'is'} away",
         columns=(
             Column("batch"), Column("its size", "fraction"), Column("learning rate", "fraction"),
             Column("micro-batches", "count"), Column("step", "ratio"), Column("tokens a second", "fraction"),
@@ -37,7 +39,7 @@ def _shrinking(asked: Recovering, run: Run) -> Table:
             for way in ways
         ),
         marked=next(index for index, way in enumerate(ways) if way.rule == asked.elastic),
-        note=f"one of {run.job.layout.dp:,} replicas away for {fmt(run.restart_s, 's', 3)}; it grows back as it shrank",
+        note=f"of {run.job.layout.dp:,} replicas, for {fmt(run.restart_s, 's', 3)}; the batch grows back as it shrank",
     )  # fmt: skip
 
 

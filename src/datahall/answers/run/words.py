@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from datahall.cluster.cluster import Cluster
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed
-from datahall.reliability.checkpoint.tiers import host_bytes_per_s, says_host_link
+from datahall.reliability.recovery import ANY_SIZE, ANY_SPARES, PREEMPTED
 from datahall.reliability.run import Run
-from datahall.reliability.simulation.recovery import ANY_SPARES
 from datahall.reliability.simulation.story import Story
 from datahall.units import fmt
 
+# causes that are no node's own, as a sentence has them; the others are of what nodes share
+BESIDE = {PREEMPTED: "preemptions", ANY_SIZE: "failures of the job whatever its size"}
 SAME = 0.01  # of the time that closed form and simulation may differ by without a word
 
 
-def host_link_notes(run: Run) -> tuple[str, ...]:
+def host_link_notes(cluster: Cluster) -> tuple[str, ...]:
     """What is taken for the link of a chip to its host, where nobody says it."""
-    if says_host_link(run.job):
+    if cluster.host.says_link:
         return ()
-    link, chip = fmt(host_bytes_per_s(run.job), "bytes_per_s"), run.job.cluster.chip.title
+    link, chip = fmt(cluster.host.copied_bytes_per_s, "bytes_per_s"), cluster.chip.title
     return (f"nobody says how fast {chip} writes to the memory of its host: {link} are taken",)
+
+
+def how_often(run: Run, rates: str) -> str:
+    """How often nodes fail by the rates that are taken, and what else interrupts the run."""
+    each, beside = fmt(run.failures_mttf_s, "s", 3), run.beside_failures
+    new = ", more of them while nodes are new" if run.process.age_s is not None else ""
+    said = f"{rates}{new}: one every {each}"
+    if not beside:
+        return said
+    more = " and ".join(BESIDE.get(one.name, f"failures of a {one.name}") for one in beside)
+    return f"{said}; with {more} an interruption every {fmt(run.mttf_s, 's', 3)}"
 
 
 def tiers_in_words(plan: CheckpointPlan) -> str:
@@ -42,14 +55,30 @@ def tier_notes(run: Run) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def only_planned_notes(run: Run) -> tuple[str, ...]:
+    """That no copy comes but those of planned stops, where they come more often."""
+    every_s, asked_s = run.recovery.planned_every_s, run.plan.last.interval_s
+    if asked_s <= every_s:
+        return ()
+    return (
+        f"planned stops come every {fmt(every_s, 's', 3)}, and each writes a copy: the one after "
+        f"{fmt(asked_s, 's', 3)} never comes, nor any other between them",
+    )
+
+
 def slow_storage_notes(need: StorageNeed) -> tuple[str, ...]:
     """That storage binds, where copies take longer to be written than is best between them."""
     if need.enough:
         return ()
     return (
-        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and one every "
-        f"{fmt(need.best_s, 's', 3)} would be best; {fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
+        f"storage binds: a copy takes {fmt(need.drain_s, 's', 3)} to be written, and {interval_in_words(need)}; "
+        f"{fmt(need.needs_bytes_per_s, 'bytes_per_s', 3)} would do",
     )
+
+
+def interval_in_words(need: StorageNeed) -> str:
+    """The interval that storage is to keep up with."""
+    return f"one every {fmt(need.interval_s, 's', 3)} {'would be best' if need.is_best else 'is asked for'}"
 
 
 def idle_chip_notes(run: Run) -> tuple[str, ...]:

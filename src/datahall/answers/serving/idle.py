@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 
+from datahall.answers.economics.idle import idle_terms
 from datahall.answers.idle import idle_network
 from datahall.cluster.wiring import wiring_of
+from datahall.economics.sections.service import ServiceCost
 from datahall.errors import option
 from datahall.inference.engine.asked import implied_chip
 from datahall.inference.engine.replica import Replica, joined
@@ -82,6 +85,11 @@ def idle_in_plan(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         ),
         *_idle_experts(scenario, [best.replica]),
         *_idle_by_engine(scenario, best.run, best.demand.traffic.shares_prefixes),
+        *(
+            idle_together(scenario, ("busiest",), "the trace is no longer")
+            if plan.demand.stretch is not None and plan.demand.stretch.is_whole
+            else ()
+        ),
         *(
             idle_together(scenario, ("whole_output_blocks",), "blocks never run short")
             if best.replica.engine.whole_output_blocks and best.never_short
@@ -199,3 +207,15 @@ def cut_share(scenario: Scenario, share: float, context: int) -> tuple[str, ...]
     if not share:
         return _uncut(scenario)
     return (f"{100 * share:.3g} % of requests are cut to fit the context of {context:,} tokens",)
+
+
+def idle_money(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
+    """Terms of ways that nobody prices, of an API that nobody has, or that lists no price of what is in its cache."""
+    cost = plan.part(ServiceCost)
+    lines = idle_terms(scenario, cost.chip, cost.unpriced) if len(plan.best) == 1 else ()
+    if cost.api is None:
+        return (*lines, *idle_together(scenario, ("cached", "batched"), "nobody hosts the model"))
+    if isnan(cost.api.price.cached_usd_per_mtok):
+        why = f"{cost.api.price.name} lists no price of what its cache has"
+        return (*lines, *idle_together(scenario, ("cached",), why))
+    return lines

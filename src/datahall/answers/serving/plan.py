@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.answer import Answer, Cell
 from datahall.answers.context import context_notes
-from datahall.answers.follow import follow, our_error
+from datahall.answers.follow import Tables, follow, our_error
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import out_of_reach
+from datahall.answers.reply import Deployable
 from datahall.answers.sections import section_figures, section_results, section_table
-from datahall.answers.serving.idle import cut_share, idle_in_plan
+from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
+from datahall.answers.serving.artefact import deploy_service, service_file
+from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
+from datahall.answers.serving.money import (
+    front_chart,
+    front_table,
+    money_notes,
+    money_results,
+    price_table,
+    priced,
+)
 from datahall.answers.serving.plan_tables import (
     chip_table,
     crosscheck_table,
     load_chart,
     lost_table,
     replica_table,
+    think_table,
 )
+from datahall.answers.serving.recorded import mean_lengths, recorded, replayed
 from datahall.answers.serving.words import (
     BINDS,
     all_at_the_worst,
@@ -50,9 +65,13 @@ SOME_REPLICAS = 100  # that stand for more than can be simulated
 NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 
-def plan_serve(scenario: Scenario) -> Answer:
+def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
+
+
+def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
     best, traffic, upkeep = plan.chosen, plan.demand.traffic, plan.part(Upkeep)
     added = upkeep.more_replicas
     figure = chips_figure(best)
@@ -64,25 +83,36 @@ def plan_serve(scenario: Scenario) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=_headline(best) + _cut(best.demand),
+        headline=f"{_headline(best)}{apart_words(plan)}{_cut(best.demand)}{priced(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
-        results={**_results(best, figure), **section_results(plan)},
+        results={
+            **_results(best, figure),
+            **money_results(plan),
+            **apart_results(plan),
+            **section_results(plan),
+        },
         tables=(
             chip_table(plan),
+            price_table(plan),
             replica_table(plan),
+            *((think_table(plan),) if plan.paces else ()),
             crosscheck_table(plan),
+            *((apart_table(plan),) if plan.apart and plan.apart[0].keeps else ()),
             *((lost_table(plan),) if plan.alternatives else ()),
+            *((front_table(plan),) if plan.weighed else ()),
             section_table(plan, "in operation"),
         ),
         figure=figure,
         beside=section_figures(plan),
-        charts=(load_chart(plan),),
+        charts=(load_chart(plan), *((front,) if (front := front_chart(plan)) is not None else ())),
         notes=(
             *_notes(scenario, plan),
+            *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=False),
-            *all_at_the_worst(scenario, [(best.replica, best.num_replicas)]),
+            *all_at_the_worst(scenario, [(best.replica, best.num_deployed)]),
             *implied(scenario),
             *on_switches([best.replica]),
         ),
@@ -91,7 +121,7 @@ def plan_serve(scenario: Scenario) -> Answer:
                 source for source in (best.replica.engine.source, traffic.source) if source is not None
             )
         ),
-        next_commands=_next(scenario, best),
+        next_commands=_next(scenario, plan),
     )
 
 
@@ -103,8 +133,10 @@ def prepare(scenario: Scenario) -> None:
 def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
     who = fmt(demand.rate_per_s, "requests/s")
+    if demand.stretch is not None:
+        who = f"{who}{recorded(demand.stretch)},"
     if demand.users:
-        pause = f" and {fmt(demand.think_s, 's')} between answers" if demand.think_s else ""
+        pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
         pace = (
             f"at {short(demand.reading_tokens_per_s)} tokens/s each"
             if demand.reuse is None
@@ -113,10 +145,12 @@ def _headline(best: Proposal) -> str:
         who = f"{counted(demand.users, 'user')} {pace}{pause}"
     load = _full_load(best)
     what = (
-        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_replicas, 'replica')} of "
+        f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_deployed, 'replica')}{_spare(best)} of "
         f"{described(best.replica, best.precision)}"
     )
     title = model.title or model.name
+    if best.num_spare:
+        load = f"with {counted(best.num_spare, 'replica')} out, {load}"
     if not best.keeps:
         return (
             f"No: {who} of {title} want more than {what}. Simulated {load}, {percent(run.good_fraction, 1)} of "
@@ -129,6 +163,11 @@ def _headline(best: Proposal) -> str:
         f"{who} of {title} {need} {what}. Even {load}, {shown_share(promise.percentile)} of requests have a TTFT of at "
         f"most {fmt(run.ttft_s(promise.percentile), 's', 3)}{following}."
     )
+
+
+def _spare(best: Proposal) -> str:
+    """How many of the replicas may be out."""
+    return f" ({best.num_spare:,} of them spare)" if best.num_spare else ""
 
 
 def _cut(demand: Demand) -> str:
@@ -166,7 +205,8 @@ def _added(best: Proposal) -> str:
     at, reached = fmt(best.demand.promise.percentile, "percentile"), best.limit_shares[best.binds]
     fewer = f"{best.num_fewer:,} replicas fewer" if best.num_fewer > 1 else "one replica fewer"
     tried = f"With {fewer}, too few requests keep both limits when simulated. " if best.num_fewer else ""
-    each = f"Each of {best.num_replicas:,} replicas" if best.num_replicas > 1 else "One replica"
+    needed = " that are needed" if best.num_spare else ""
+    each = f"Each of {best.num_replicas:,} replicas{needed}" if best.num_replicas > 1 else "One replica"
     return (
         f"{tried}{each} gets "
         f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
@@ -190,7 +230,8 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "num_chips": best.num_chips,
         "num_chips_low": figure.band.low if figure.band else None,
         "num_chips_high": figure.band.high if figure.band else None,
-        "num_replicas": best.num_replicas,
+        "num_replicas": best.num_deployed,
+        **({"num_spare_replicas": best.num_spare} if best.num_spare else {}),
         "tp": best.replica.tp,
         "pp": best.replica.pp,
         "dp": best.replica.dp,
@@ -206,6 +247,9 @@ def _results(best: Proposal, figure: Breakdown) -> dict[str, Cell]:
         "binds": best.binds,
         "level": most.price.level,
         "requests_per_s": best.offered_per_s,
+        **(
+            {"mean_requests_per_s": best.demand.stretch.mean_per_s} if best.demand.stretch is not None else {}
+        ),
         "prompt_tokens": best.demand.load.prompt,
         "output_tokens": best.demand.load.output,
     }
@@ -215,7 +259,8 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     best, demand = plan.chosen, plan.demand
     low, high = best.held.price.band
     ttft_low, ttft_high = best.replica.engine.band("TTFT")
-    ending = "" if demand.traffic.source else ", all of one length"
+    varied = demand.traffic.source or demand.load.spread or demand.load.output_spread
+    ending = "" if varied else ", all of one length"
     lines = [
         f"requests of {demand.load.prompt:,.0f} tokens in and {demand.load.output:,.0f} out on average"
         f"{' as they are cut' if demand.cut_fraction else ''} ({demand.traffic.name}{ending})",
@@ -224,9 +269,20 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     ]
     if demand.users and demand.reuse is None:
         lines.append("each user reads one answer after the other at the pace of the TPOT limit")
+    upkeep = plan.part(Upkeep)
+    if 0 < best.num_spare < upkeep.num_lost:
+        lines.append(
+            f"a node that fails takes {counted(upkeep.num_lost, 'replica')} that stand on it, more than are spare"
+        )
+    if demand.stretch is not None:
+        lines += replayed(best, demand.stretch)
+    if plan.apart:
+        lines.append(
+            "pools for prompts and answers are beside the plan: power and failures are of replicas that do both"
+        )
     if demand.reuse is not None:
         lines.append(_turns(best))
-    if best.num_replicas > MOST_REPLICAS:
+    if best.num_deployed > MOST_REPLICAS:
         lines.append(
             f"at most {MOST_REPLICAS:,} replicas can be simulated: the command below has {SOME_REPLICAS} of them under "
             "their share of the load"
@@ -242,7 +298,11 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         lines.append(f"no measured kernels of {', '.join(weak)}: datasheet and generic efficiencies")
     return (
         *lines,
-        *cut_share(scenario, demand.cut_fraction, demand.traffic.max_context),
+        *(
+            cut_share(scenario, demand.cut_fraction, demand.traffic.max_context)
+            if demand.stretch is None or not demand.stretch.num_too_long
+            else ()
+        ),
         *context_notes(best.replica.model, best.replica.max_context),
     )
 
@@ -258,33 +318,37 @@ def _turns(best: Proposal) -> str:
     )
 
 
-def _next(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
+def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
-    replica = best.replica
-    degrees = {name: getattr(replica, name) for name in ("pp", "dp", "ep")}
-    there: dict[str, Plain | None] = {
-        "chip": replica.chip.name,
-        "tp": replica.tp,
-        **{name: degree for name, degree in degrees.items() if degree > 1},
-        "precision": best.precision,
-    }
-    commands = [follow(scenario, "simulate serve", {**there, **_fleet(best)})]
+    best = plan.chosen
+    replica, there = best.replica, group_inputs(best.replica, best.precision)
+    fleet = {**there, **_fleet(best)}
+    commands = [follow(scenario, "simulate serve", fleet)]
+    if best.num_spare and best.num_deployed <= MOST_REPLICAS:
+        out: dict[str, Plain] = {"replicas": list(range(best.num_spare))}
+        failures: Tables = {"failure": [*scenario.said.get("failure", ()), out]}
+        commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
+    if plan.apart and plan.apart[0].keeps:
+        commands.append(follow(scenario, "simulate serve", apart_pools(plan.apart[0])))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
-        share = _rounded(best.replica_rate_per_s)
-        commands.append(follow(scenario, "show techniques", {**there, "rate": share}))
+        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand)}
+        commands.append(follow(scenario, "show techniques", {**there, **share}))
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    return (*commands, our_error(scenario, "inference"))
+    files = deploy_service(scenario, best) if best.keeps else ()
+    return (*commands, *files, our_error(scenario, "inference"))
 
 
 def _fleet(best: Proposal) -> dict[str, Plain | None]:
     """All replicas under all of the load; of more than can be simulated, some under their share."""
     routed: dict[str, Plain | None] = {"routing": TURNS_ROUTING} if best.is_routed else {}
-    if best.num_replicas <= MOST_REPLICAS:
-        return {"replicas": best.num_replicas, **routed}
+    if best.num_deployed <= MOST_REPLICAS:
+        return {"replicas": best.num_deployed, **routed}
     users, rate_per_s = best.load_of(SOME_REPLICAS)
     load: dict[str, Plain | None] = {"users": users} if best.demand.users else {"rate": _rounded(rate_per_s)}
+    if best.demand.stretch is not None:
+        load = {"trace": None, **load, **mean_lengths(best.demand)}
     return {"replicas": SOME_REPLICAS, **load, **routed}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
+from datahall.answers.serving.money import FIRST, MORE
 from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.counted import counted
 from datahall.inference.simulation.histogram import TPOT, TTFT
@@ -15,13 +16,13 @@ MOST_ROWS = 7
 
 
 def chip_table(plan: ServingPlan) -> Table:
-    """The least of each chip."""
+    """The best of each chip."""
     share = plan.demand.promise.percentile
     rows: list[tuple[Cell, ...]] = [
         (
             candidate.replica.chip.name,
             layout_words(candidate.replica, candidate.precision),
-            candidate.num_replicas,
+            candidate.num_deployed,
             candidate.num_chips,
             candidate.run.ttft_s(share),
             candidate.run.tpot_s(share),
@@ -38,7 +39,7 @@ def chip_table(plan: ServingPlan) -> Table:
     rows += [(name, f"none: {refusal.why}", None, None, None, None, "") for name, refusal in refused.items()]
     at = fmt(share, "percentile")
     return Table(
-        title="the least of each chip",
+        title="the best of each chip",
         columns=(
             Column("chip"),
             Column("one replica"),
@@ -50,8 +51,13 @@ def chip_table(plan: ServingPlan) -> Table:
         ),
         rows=tuple(rows),
         marked=0,
-        note="fewest chips first; latencies as simulated with the headroom used up; what chips cost is not weighed",
+        note=f"{FIRST[plan.objective.name]}; latencies as simulated with the headroom used up{_spare(plan.chosen)}",
     )
+
+
+def _spare(best: Proposal) -> str:
+    """That some of the replicas are not needed."""
+    return f" and {counted(best.num_spare, 'spare replica')} out" if best.num_spare else ""
 
 
 def replica_table(plan: ServingPlan) -> Table:
@@ -89,8 +95,33 @@ ADDED = (
 )
 
 
+def think_table(plan: ServingPlan) -> Table:
+    """What the same users ask for where they pause for longer, or not at all, between their answers."""
+    return Table(
+        title="chips at other think times",
+        columns=(
+            Column("think time", "s", key="think_s"),
+            Column("requests/s", "count", key="requests_per_s"),
+            Column("replicas", "count"),
+            Column("chips", "count"),
+        ),
+        rows=tuple((one.think_s, one.rate_per_s, one.num_replicas, one.num_chips) for one in plan.paces),
+        marked=next(place for place, one in enumerate(plan.paces) if one.is_asked),
+        note="of the same users on the same replicas, in closed form from what one of those keeps",
+    )
+
+
+FOUND = "; above at most where caches found more of prompts than the closed form counts"
+
+
 def _knees(plan: ServingPlan) -> str:
-    """Where the rates within limits are from: the closed form, or a run where that asked for more replicas."""
+    """Where the rates within limits are from, and why one is above the most that the closed form has."""
+    above = any(candidate.held_per_s > candidate.held.most_per_s for candidate in plan.best)
+    return f"{_origins(plan)}{FOUND if above else ''}"
+
+
+def _origins(plan: ServingPlan) -> str:
+    """The closed form, or a run where that asked for more replicas."""
     at = fmt(plan.demand.promise.percentile, "percentile")
     knee = f"the knee, where one of the latencies reaches its limit at {at}"
     added = [candidate.replica.chip.name for candidate in plan.best if candidate.num_added]
@@ -146,7 +177,7 @@ def crosscheck_table(plan: ServingPlan) -> Table:
 
 
 def lost_table(plan: ServingPlan) -> Table:
-    """Ways that keep the limits with more chips."""
+    """Ways that keep the limits and are not the best of their chip."""
     refused = len(plan.refusals)
     return Table(
         title="alternatives",
@@ -156,7 +187,7 @@ def lost_table(plan: ServingPlan) -> Table:
                 lost.candidate.replica.chip.name,
                 layout_words(lost.candidate.replica, lost.candidate.precision),
                 lost.candidate.num_chips,
-                _why(lost),
+                _why(lost, plan.objective.name),
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
@@ -168,12 +199,18 @@ def lost_table(plan: ServingPlan) -> Table:
     )
 
 
-def _why(lost: Lost) -> str:
+def _why(lost: Lost, objective: str) -> str:
     """Why a candidate lost to the best of its chip."""
-    if lost.num_more < 0:
-        why = "fewer chips in closed form, but more when simulated"
-    else:
+    more = lost.more_fraction
+    if objective == "chips" or more is None:
         why = counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
+        less = lost.num_more < 0
+    else:
+        some = percent(more) != percent(0.0)
+        why = f"{percent(more)} more {MORE[objective]}" if some else f"as much {MORE[objective]}"
+        less = more < 0
+    if less:
+        why = f"{'fewer' if objective == 'chips' else 'less'} {MORE[objective]} in closed form, but more when simulated"
     state, streams = lost.candidate.state, lost.candidate.demand.load.streams
     name, latency_s = ("TPOT", state.tpot_high_s) if streams else ("TTFT", state.ttft_high_s)
     return f"{why}, {name} {fmt(latency_s, 's', 3)}"

@@ -17,6 +17,7 @@ from datahall.answers.serving.simulation_tables import (
     known,
     latency_chart,
     latency_table,
+    queue_charts,
     replica_table,
 )
 from datahall.answers.serving.words import (
@@ -57,7 +58,7 @@ TOLD_FROM_ONE = 1.005  # a ratio that three digits write otherwise
 
 def simulate_serve(scenario: Scenario) -> Traced:
     """Latency percentiles, goodput, throughput, cache and queue of a fleet under traffic."""
-    outcome = simulate_service(service_of(scenario), trace_s=TRACED_S)
+    outcome = simulate_service(service_of(scenario), trace_s=TRACED_S, watch=True)
     return Traced(_answer(scenario, outcome), lambda: _trace(outcome))
 
 
@@ -98,6 +99,7 @@ def _answer(scenario: Scenario, outcome: Outcome) -> Answer:
         figure=tpot_figure(outcome),
         charts=(
             *((latency_chart(run),) if run.num_measured else ()),
+            *(queue_charts(run.watched) if run.watched is not None else ()),
             *(scaling_charts(scaling) if scaling is not None else ()),
         ),
         notes=(
@@ -348,8 +350,9 @@ def _to_plan(outcome: Outcome) -> dict[str, Plain | None]:
     }
     if service.replica.num_chips > service.replica.tp:
         plan["tp"] = None  # a group of ranks or stages, which a plan finds by itself
-    if service.traffic.trace is not None or is_at_once(service.traffic):
+    at_one_time = service.traffic.trace is not None and not outcome.recorded_s
+    if is_at_once(service.traffic) or at_one_time:
         plan["rate"] = float(f"{run.requests_per_s:.3g}")  # as many as ended
-    if service.traffic.trace is not None:
-        plan |= {"isl": run.mean_prompt, "osl": run.mean_output}
+    if at_one_time:
+        plan |= {"trace": None, "isl": run.mean_prompt, "osl": run.mean_output}
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
 from datahall.answer import Axis, Cell, Column, LineChart, Series, Table
@@ -10,7 +11,7 @@ from datahall.inference.closed_form.steady_state import State
 from datahall.inference.fleet.service import Outcome
 from datahall.inference.fleet.summary import crosschecks, pool_uses
 from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT
-from datahall.inference.simulation.run import PERCENTILES, ServingRun
+from datahall.inference.simulation.run import PERCENTILES, ServingRun, Watched
 from datahall.scenario.sections.promise import Promise
 from datahall.units import fmt
 
@@ -70,6 +71,26 @@ def latency_chart(run: ServingRun) -> LineChart:
             Series(name, shares, times)
             for name, times in lines.items()
             if all(isfinite(time) and time > 0 for time in times)
+        ),
+    )
+
+
+def queue_charts(watched: Watched) -> tuple[LineChart, LineChart]:
+    """Requests that wait and run as time goes on, and how full caches are."""
+    time_s = tuple(map(float, watched.time_s))
+
+    def line(name: str, values: Sequence[float], dashed: bool = False) -> Series:
+        return Series(name, time_s, tuple(map(float, values)), dashed)
+
+    requests = (
+        line("running", watched.num_running.tolist()),
+        line("waiting", watched.num_waiting.tolist(), True),
+    )
+    used = (line("cache used", watched.cache_fraction.tolist()),)
+    return (
+        LineChart(title="queue and load over time", x=Axis("time", "s"), y=Axis("requests"), series=requests),
+        LineChart(
+            title="caches over time", x=Axis("time", "s"), y=Axis("cache used", "fraction"), series=used
         ),
     )
 

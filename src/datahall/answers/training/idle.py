@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datahall.answers.economics.idle import idle_terms
 from datahall.answers.idle import idle_network, said_of_network
 from datahall.cluster.gone import without_gone
 from datahall.cluster.joined import Joined
 from datahall.cluster.wiring import wiring_of
 from datahall.counted import counted
+from datahall.economics.sections.run import TrainingCost
 from datahall.planner.training import idle as of_plan
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.idle import idle_together
@@ -35,6 +37,12 @@ def idle_stragglers(scenario: Scenario, run: Execution) -> tuple[str, ...]:
         return ()
     hosts = counted(run.num_hosts, "host")
     return idle_together(scenario, ("slow_hosts", "slow_by"), f"that share of {hosts} is none")
+
+
+def idle_money(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
+    """Terms of ways to have the chips that nobody prices; staff is of those who own."""
+    cost = plan.section(TrainingCost)
+    return () if cost is None else idle_terms(scenario, cost.chip, cost.unpriced, ("staff",))
 
 
 def idle_offload(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from datahall.answers.follow import follow
 from datahall.answers.training.idle import idle_layout, network_of_memory
 from datahall.answers.training.memory_table import SHOWN, by_part, by_stage, by_tensor, changes, stages_named
 from datahall.answers.training.offload_table import offload_table
-from datahall.answers.training.words import compression_notes, file_notes
+from datahall.answers.training.words import adapter_notes, compression_notes, file_notes
 from datahall.counted import counted
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
@@ -119,7 +119,8 @@ def _notes(asked: Setup) -> tuple[str, ...]:
         "the allocated peak of 19 logged layouts (Megatron-Core on 8 B200) is 0.1 % off in the mean, "
         "0.9 % at most; slack and communicators are estimates",
         f"state: {recipe.weight:g} B weights, {recipe.gradient:g} B gradients, {recipe.optimizer:g} B optimizer per "
-        "parameter",
+        f"{'parameter' if asked.job.adapters is None else 'parameter of the adapters'}",
+        *adapter_notes(asked.job),
         *context_notes(asked.job.model, asked.job.seq),
         *compression_notes(asked.layout),
         *file_notes(asked.file),

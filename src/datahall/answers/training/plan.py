@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from datahall.answer import Answer, Cell, StackChart
 from datahall.answers.context import context_notes
-from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.power.idle import idle_site
 from datahall.answers.reliability.words import with_interruptions
-from datahall.answers.run.words import slow_storage_notes, tier_notes
+from datahall.answers.reply import Deployable
+from datahall.answers.run.words import host_link_notes, slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
-from datahall.answers.training.idle import idle_offload, network_of_plan
+from datahall.answers.training.artefact import run_file
+from datahall.answers.training.fabrics import beside_others
+from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
+from datahall.answers.training.money import budget_results, priced, too_dear
+from datahall.answers.training.plan_next import next_of_plan
 from datahall.answers.training.plan_table import (
     best_table,
     change_table,
@@ -20,34 +26,46 @@ from datahall.answers.training.plan_table import (
     sizes_table,
 )
 from datahall.answers.training.sensitivity import sensitivity_charts
-from datahall.answers.training.words import beside_simulation, routing_notes, torus_failure_notes, why_lost
-from datahall.cluster.gone import besides
+from datahall.answers.training.words import (
+    adapter_notes,
+    beside_simulation,
+    routing_notes,
+    torus_failure_notes,
+    why_lost,
+)
 from datahall.cluster.used import used_by_machine
 from datahall.errors import option
-from datahall.fabric.flows.failures import part_there
+from datahall.fabric.design.early import on_each
 from datahall.planner.training.figure import run_figure
 from datahall.planner.training.plan import TrainingPlan
-from datahall.planner.training.question import plan_training, search_of
-from datahall.power.sections.run import RunPower
+from datahall.planner.training.question import plan_on_fabrics, plan_training, search_of
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import nothing_comes
-from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.failure import Failure
-from datahall.training.layout.asked import layout_inputs, said_precision
+from datahall.training.layout.asked import said_precision
 from datahall.training.pipeline.account import largest_parts
 from datahall.training.setup import torus_failure_fraction
 from datahall.training.step.parts import PARTS
 from datahall.training.used import used_by_job
 from datahall.units import fmt
 
-PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
-
-def plan_train(scenario: Scenario) -> Answer:
+def plan_train(scenario: Scenario) -> Deployable:
     """The fastest layout that fits on so many chips, or the fewest, in whole servers, that are done by a deadline."""
-    plan, precision = plan_training(scenario), said_precision(scenario)
+    each = on_each(scenario)
+    if len(each) == 1:
+        plan = plan_training(scenario)
+        return Deployable(_answer(scenario, plan), partial(run_file, scenario, plan))
+    found = plan_on_fabrics(each)
+    best = found[0]
+    assert best.plan is not None
+    answer = beside_others(_answer(best.scenario, best.plan), found)
+    return Deployable(answer, partial(run_file, best.scenario, best.plan))
+
+
+def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
+    """A plan on one machine."""
+    precision = said_precision(scenario)
     return Answer(
         kind="training plan",
         inputs={
@@ -56,9 +74,9 @@ def plan_train(scenario: Scenario) -> Answer:
             **({"chips": plan.num_asked} if plan.deadline_s is None else {}),
             "like": plan.part(Goodput).run.process.preset.name,
         },
-        verdict="yes" if plan.ends else "no",
-        headline=_headline(scenario, plan),
-        binding=_binding(plan) if plan.ends else _never_ends(plan),
+        verdict="yes" if plan.ends and plan.over is None else "no",
+        headline=f"{'No: ' if plan.over is not None else ''}{_headline(scenario, plan)}{priced(plan)}",
+        binding=_binds(plan),
         results=_results(plan),
         tables=(
             *((sizes_table(plan),) if plan.deadline_s is not None else ()),
@@ -76,8 +94,10 @@ def plan_train(scenario: Scenario) -> Answer:
             *_notes(plan),
             *slice_notes(plan.cluster),
             *tier_notes(plan.part(Goodput).run),
+            *host_link_notes(plan.cluster),
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
+            *idle_money(scenario, plan),
             *idle_site(scenario, plan, swings=True),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)
@@ -85,13 +105,21 @@ def plan_train(scenario: Scenario) -> Answer:
             *network_of_plan(scenario, plan),
         ),
         sources=(plan.search.framework.source, *plan.search.books.sources),
-        next_commands=_next(scenario, plan),
+        next_commands=next_of_plan(scenario, plan),
     )
+
+
+def _binds(plan: TrainingPlan) -> str:
+    """What holds it back: its budget, its failures, or a part of its step."""
+    if plan.over is not None:
+        return too_dear(plan)
+    return _binding(plan) if plan.ends else _never_ends(plan)
 
 
 def prepare(scenario: Scenario) -> None:
     """Put job and machine together, without searching layouts."""
-    search_of(scenario)
+    for one in on_each(scenario):
+        search_of(one)
 
 
 def _headline(scenario: Scenario, plan: TrainingPlan) -> str:
@@ -226,6 +254,8 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
         ),
         **section_results(plan),
         **({"done_s": plan.done_s} if plan.done_s is not None and plan.ends else {}),
+        **({"num_in_time": plan.num_in_time} if plan.deadline_s is not None else {}),
+        **budget_results(plan),
         **_present_results(plan),
         "num_layouts": len(plan.search.space),
         "num_fitting": plan.search.num_fitting,
@@ -267,6 +297,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on})",
+        *adapter_notes(plan.job),
         *_preferred(plan),
         *_all_chips(plan),
         f"each chip keeps {fmt(found.options.margin_fraction, 'fraction')} of its memory free at least "
@@ -274,7 +305,8 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         "time is that of the steps, unless it says with interruptions; evaluation comes on top",
         *context_notes(found.job.model, found.job.seq),
         *routing_notes(found.job, plan.layout),
-        "MFU counts causal attention and no recomputation",
+        "MFU counts causal attention and no recomputation"
+        f"{', nor gradients of frozen weights' if plan.job.adapters is not None else ''}",
     )
 
 
@@ -301,72 +333,3 @@ def _preferred(plan: TrainingPlan) -> tuple[str, ...]:
         f"the fastest layout is {fmt(slower, 'fraction')} faster, less than can be told: this one keeps tensor "
         "parallelism inside a scale-up domain, or more memory free",
     )
-
-
-def _failures_there(scenario: Scenario, plan: TrainingPlan) -> Tables:
-    """What has failed of the chips that take part: the machine of the plan may have fewer than there are."""
-    if plan.cluster.design is None:
-        return {}
-    fabric = plan.cluster.design.fabric
-    left = [besides(one) for one in scenario.all(Failure)]
-    return kept_of(scenario, "failure", [one and part_there(fabric, one) for one in left])
-
-
-def _tapered(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
-    """The ratios of the tiers that the plan's chips need; a machine of one tier has none to say."""
-    ratios = scenario.one(FabricDesign).oversubscription
-    left = plan.cluster.ratios_there(ratios)
-    if left == ratios:
-        return {}
-    return {"oversubscription": scenario.form.fields["oversubscription"].kind.write(left) if left else None}
-
-
-def _said_by_file(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
-    """What a layout file says of the job, for a question without the file: its layout is not the chosen one."""
-    if plan.present is None:
-        return {}
-    job = plan.job
-    return {
-        "layout": None,
-        "seq": job.seq,
-        "global_batch": job.global_batch,
-        "precision": said_precision(scenario),
-    }
-
-
-def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The same plan with what ends its run, where it never does."""
-    if plan.mended is None:
-        return ()
-    name, text = plan.mended
-    whole: dict[str, Plain | None] = dict.fromkeys(PARTS_OF_RESTART) if name == "restart" else {}
-    return (follow(scenario, changes={**whole, name: text}),)
-
-
-def _next(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
-    """The chosen layout, its run and its power; the run on twice the chips, where that was seen to work."""
-    tapered, failed = _tapered(scenario, plan), _failures_there(scenario, plan)
-    of_file = _said_by_file(scenario, plan)
-    laid_out = {"offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **tapered, **of_file}
-    tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
-    commands = [
-        *_mended(scenario, plan),
-        follow(scenario, "show memory", laid_out, tables=failed),
-        follow(scenario, "simulate train", laid_out, tables=failed),
-    ]
-    if not plan.ends:
-        return tuple(commands)
-    commands += [
-        follow(scenario, "simulate run", laid_out, tables=failed),
-        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
-    ]
-    if plan.section(RunPower) is not None:
-        said = {**laid_out, "global_batch": plan.job.global_batch}
-        commands.append(follow(scenario, "show power", said, tables=failed))
-    if plan.twice_the_chips is not None:
-        commands.append(follow(scenario, "plan train", {"chips": plan.twice_the_chips.num_chips, **of_file}))
-    elif plan.deadline_s is not None and not plan.hurried:
-        commands.append(
-            follow(scenario, "plan train", {"chips": plan.num_chips, "deadline": None, **tapered})
-        )
-    return tuple(commands)

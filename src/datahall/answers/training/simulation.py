@@ -18,6 +18,7 @@ from datahall.answers.training.simulation_tables import (
     synchronisation_table,
 )
 from datahall.answers.training.words import (
+    adapter_notes,
     beside_simulation,
     compression_notes,
     file_notes,
@@ -39,6 +40,7 @@ from datahall.training.pipeline.simulate import KIND_NAMES, timeline, track_name
 from datahall.training.pipeline.step_memory import StepMemory, step_memory
 from datahall.training.pipeline.table import less_idle_order
 from datahall.training.setup import Setup, setup_of, torus_failure_fraction
+from datahall.training.step.step import Job
 from datahall.units import fmt
 
 
@@ -170,10 +172,16 @@ def _results(run: Execution, memory: StepMemory) -> dict[str, Cell]:
     }
 
 
+def _counted_flop(job: Job) -> str:
+    if job.adapters is None:
+        return "three forwards"
+    return "two forwards and three of the adapters: frozen weights have no gradients"
+
+
 def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
     num_chips = run.num_stage_chips
     lines = [
-        "MFU counts three forwards, attention causal, nothing recomputed, over the dense "
+        f"MFU counts {_counted_flop(run.job)}, attention causal, nothing recomputed, over the dense "
         f"{run.job.precision.compute} peak",
         f"the range holds eight of ten measured runs ({run.framework.title}; {run.framework.fitted_on})",
     ]
@@ -192,6 +200,7 @@ def _notes(run: Execution, asked: Setup, *, fits: bool) -> tuple[str, ...]:
         )
     lines += [
         *_data_notes(run),
+        *adapter_notes(run.job),
         *context_notes(run.job.model, run.job.seq),
         *compression_notes(run.layout),
         *routing_notes(run.job, run.layout),

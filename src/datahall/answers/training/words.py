@@ -6,6 +6,7 @@ from datahall.cluster.across import lain_across
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import option
+from datahall.training.adapters.adapters import trained_parameters, trained_share
 from datahall.training.layout.file import LayoutFile
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Loss
@@ -103,6 +104,20 @@ def torus_failure_notes(longer_fraction: float | None) -> tuple[str, ...]:
 def compression_notes(layout: Layout) -> tuple[str, ...]:
     """That compressed gradients change what is learnt."""
     return () if layout.compression == "none" else (f"gradients {layout.compression}: {CAVEAT}",)
+
+
+def adapter_notes(job: Job) -> tuple[str, ...]:
+    """What is trained in place of the weights, and what their frozen format is; nothing where all weights train."""
+    if job.adapters is None:
+        return ()
+    trained = fmt(trained_parameters(job), "parameters")
+    quantised = "NF4, doubly quantised, and brought to 16 bits for each product"
+    frozen = quantised if job.adapters.quantised else job.value_width
+    return (
+        f"{job.adapters.words}: {trained} train, {fmt(trained_share(job), 'fraction')} of the weights besides routed "
+        f"experts, which have none; those are frozen in {frozen}, have neither gradients nor states, and a checkpoint "
+        "holds the adapters alone",
+    )
 
 
 def file_notes(file: LayoutFile | None) -> tuple[str, ...]:

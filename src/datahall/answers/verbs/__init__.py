@@ -26,7 +26,7 @@ from datahall.answers.verbs import (
 )
 
 GROUPS = (
-    Group("plan", "what to build, and why not something else", "decide"),
+    Group("plan", "what to build, and why not something else", "decide", golden="plan serve"),
     Group(
         "compare",
         "what differs between questions, answers, chips, models or clouds, and what that does",

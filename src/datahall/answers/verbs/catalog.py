@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answers.verb import Verb
-from datahall.scenario.takes import Takes
+from datahall.scenario.takes import AGES, Takes
 
 VERBS = (
     Verb(
@@ -38,7 +38,7 @@ VERBS = (
         name="catalog prices",
         about="chips to rent or buy, cheapest first, with the age of a price",
         answer="catalog.price:catalog_prices",
-        takes=(Takes("offers"),),
+        takes=(Takes("offers"), AGES),
         leads=("least lowest_usd_per_hour",),
         examples=("--chip h100 --kind spot", '--chip b200 --max-age "90 days"'),
     ),
@@ -46,7 +46,7 @@ VERBS = (
         name="catalog api-prices",
         about="what hosted models cost per million tokens",
         answer="catalog.price:catalog_api_prices",
-        takes=(Takes("search", only=("hosted", "first_party", "as_of")),),
+        takes=(Takes("search", only=("hosted", "first_party")), AGES),
         arguments=("hosted",),
         examples=("gpt-4o --first-party",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL
-from datahall.scenario.takes import Takes
+from datahall.scenario.takes import AGES, Takes
 
 VERBS = (
     Verb(
@@ -16,7 +16,7 @@ VERBS = (
             MODEL,
             Takes("deployment", only=("chip", "tp", "precision")),
             Takes("sequences"),
-            Takes("offers", only=("as_of",)),
+            AGES,
         ),
         arguments=("things",),
         required=("things",),

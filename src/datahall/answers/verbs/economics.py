@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
-from datahall.scenario.takes import Takes
+from datahall.scenario.takes import OWNED, PRICED, Takes
+from datahall.scenario.usual import BATCH_WHERE_UNSAID
 
-OWNED = (Takes("ownership"), Takes("site", only=("facility", "pue", "storage_share", "grid")))
+STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
     Takes("", only=("model", "seed")),
-    Takes("purchase", only=("buy", "prices…")),
-    *OWNED,
+    PRICED,
+    OWNED,
+    STANDS,
     Takes("overheads"),
     Takes("api"),
     Takes("traffic", only=("lengths…",)),
     Takes("promise", only=("tpot", "percentile")),
-    Takes("candidates"),
+    Takes("candidates", without=("spare", "disaggregated")),
     Takes("deployment", only=("tp", "engine")),
     Takes("recovery", only=("preempted_every", "restart")),
 )
@@ -28,9 +30,9 @@ VERBS = (
         check="economics.early:check_cost",
         prepare="economics.cost:prepare",
         takes=(
-            Takes("", only=("seed",)),
             Takes("purchase", only=("priced", "own", "predict", "chip_hours", "prices…")),
-            *OWNED,
+            OWNED,
+            STANDS,
             Takes("training", only=("tokens", "seq", "global_batch", "precision")),
             Takes("fabric", only=("chips", "chip")),
             Takes("recovery", only=("preempted_every", "restart")),
@@ -43,7 +45,7 @@ VERBS = (
             ("tokens", "Tokens to train on (default: as published)."),
             ("chip", "Chip that the run is on (default: as published)."),
             ("seq", "Tokens of a sequence (default: as published, else the usual)."),
-            ("global_batch", "Sequences of a step (default: as published, else the usual)."),
+            ("global_batch", f"Sequences of a step (default: as published, else {BATCH_WHERE_UNSAID})."),
             ("precision", "Number format of the run (default: as published, else the usual)."),
         ),
         examples=(

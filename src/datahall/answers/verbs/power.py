@@ -5,7 +5,6 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.scenario.takes import Takes
-from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
 
 VERBS = (
     Verb(
@@ -26,11 +25,6 @@ VERBS = (
         means=(
             ("chips", "Chips of the site (default: all of a fabric that was built)."),
             ("tokens", "Tokens to train on, for the energy of the whole run."),
-            (
-                "global_batch",
-                f"Sequences of a step (default {USUAL_BATCH}, or one for every {CHIPS_PER_SEQUENCE} chips where nobody "
-                "says a layout).",
-            ),
         ),
         leads=(
             "least provisioned_w",

@@ -6,7 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL
 from datahall.scenario.takes import Takes
 
-JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin")
+JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin", "adapters…")
 MARGIN = ("memory_margin", "Share of a chip's memory that the layout leaves free, where it is looked for.")
 CHIPS = ("chips", "How many chips the job runs on (default: all of a fabric that was built).")
 
@@ -23,7 +23,11 @@ VERBS = (
             Takes("layout"),
             Takes("failures", without=("spares_enough", "node_age")),
             Takes("checkpoint"),
-            Takes("recovery", only=("restart…", "hot_spares")),
+            Takes(
+                "recovery",
+                only=("restart…", "spares", "hot_spares", "elastic", "preempted_every"),
+                needs=(("spares", ("hot_spares",)),),
+            ),
         ),
         arguments=("model",),
         required=("model",),
@@ -33,7 +37,7 @@ VERBS = (
             ("tier", "Where copies are kept: {words} (default: the best of them)."),
         ),
         leads=(
-            "most ettr_fraction",
+            "most checkpoint_ettr_fraction",
             "least checkpoint_bytes_per_s",
             "least restart_s",
         ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.scenario.takes import OPERATED, Takes
+from datahall.planner.artefacts.table import OF_SERVICE
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
@@ -16,17 +17,24 @@ FIT = (
 SERVED = (
     "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
 )  # fmt: skip
+RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
+
+# the golden scenario: what `datahall plan` answers where nothing follows it
+GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
 
 VERBS = (
     Verb(
         name="plan serve",
-        about="the least hardware that serves a model within its latency limits",
+        about="the hardware that serves a model within its latency limits at the least cost",
         answer="serving.plan:plan_serve",
-        check="planner.serving.early:check_service",
+        check="planner.serving.early:check_plan",
         prepare="serving.plan:prepare",
         takes=(
             Takes("", only=("model", "seed")),
-            Takes("traffic", only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system")),
+            Takes(
+                "traffic",
+                only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system", *RECORDED),
+            ),
             Takes("promise"),
             Takes("candidates"),
             Takes(
@@ -37,11 +45,27 @@ VERBS = (
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
             *OPERATED,
+            Takes("goal", only=("objective",)),
+            PRICED,
+            OWNED,
+            Takes("overheads"),
+            Takes("api", without=("api_latency",)),
+            Takes("business", only=("peak_to_mean",)),
         ),
         arguments=("model",),
         required=("model",),
-        means=(("tp", "Chips that share each layer of a replica (default: several are weighed)."),),
+        artefacts=tuple(OF_SERVICE),
+        means=(
+            ("tp", "Chips that share each layer of a replica (default: several are weighed)."),
+            ("peak_to_mean", "The load over the mean of a month, by which tokens are counted."),
+            (
+                "objective",
+                "What each chip and the best of them has the least of: {words}; time is that of an answer to one who "
+                "asks alone.",
+            ),
+        ),
         leads=(
+            "least month_usd",
             "least num_chips",
             "least ttft_s",
             "least tpot_s",
@@ -50,9 +74,11 @@ VERBS = (
             "least token_j",
         ),
         examples=(
-            "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h200,b200",
+            GOLDEN,
             "qwen3-32b --rate 20 --isl 2000 --osl 500 --ttft 2s --chips l40s,h100-sxm",
             "path/to/config.json --users 500 --traffic azure-conversation --chips h200",
+            "llama-3.1-8b --trace requests.csv --busiest 10min",
+            "llama-3.1-8b --rate 5 --chips h100-sxm -o vllm.sh",
         ),
         details=f"Replicas and chips of each kind, the knee, what binds. {MODEL_DETAILS}",
     ),
@@ -117,7 +143,7 @@ VERBS = (
             Takes(""),
             Takes("deployment", many=True),
             Takes("router"),
-            Takes("traffic", many=True),
+            Takes("traffic", without=("busiest",), many=True),
             Takes("promise"),
             Takes("fabric", only=("wiring…",)),
             Takes("measurement"),

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.scenario.takes import OPERATED, Takes
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.planner.artefacts.table import OF_RUN
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
+from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
         name="plan train",
-        about="the fastest layout on so many chips, or the fewest chips, in whole servers, for a deadline",
+        about="the fastest layout on so many chips, or the chips that keep a deadline at the least cost",
         answer="training.plan:plan_train",
         check="planner.training.early:check_plan",
         prepare="training.plan:prepare",
         takes=(
             MODEL,
             Takes("training"),
-            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("fabric", only=("chips", "chip", "wiring…"), several=("on",)),
             Takes("failure", only=("fabric…",)),
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
             Takes("checkpoint", only=("storage", "tier")),
+            Takes("goal"),
+            PRICED,
+            OWNED,
         ),
         arguments=("model",),
         required=("model", "tokens"),
+        artefacts=tuple(OF_RUN),
         means=(
             (
                 "chips",
-                "How many chips to lay it out on (default: all of a fabric that was built, or as a deadline takes).",
+                "How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of "
+                "adapters the fewest that hold them).",
             ),
-            (
-                "global_batch",
-                f"Sequences of a step, all replicas together (default {USUAL_BATCH}); chips they do not divide over "
-                "stay idle.",
-            ),
+            ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
             ("precision", f"Number format: bf16, fp8, mxfp8, … (default {USUAL_PRECISION})."),
             (
@@ -49,6 +51,7 @@ VERBS = (
         ),
         leads=(
             "least elapsed_s",
+            "least cost_usd",
             "least num_chips",
             "most mfu_fraction",
             "most tokens_per_s",
@@ -61,6 +64,9 @@ VERBS = (
             "llama-3.1-405b --tokens 15T --chips 16384 --chip h100-sxm --global-batch 2048",
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
+            "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
+            "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
+            "llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8",
         ),
         details=MODEL_DETAILS,
     ),
@@ -71,7 +77,7 @@ VERBS = (
         check="training.early:check_run",
         takes=(
             MODEL,
-            Takes("training", only=("seq", "global_batch", "precision", "framework", "state")),
+            Takes("training", only=("seq", "global_batch", "precision", "framework", "state", "adapters…")),
             Takes("fabric", only=("chips", "chip", "wiring…")),
             Takes("layout"),
         ),

@@ -6,7 +6,7 @@ import csv
 import datetime
 from math import nan
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,10 +15,34 @@ from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
 from datahall.units import DAY_S
 
-OfferKind = Literal[
-    "on-demand", "spot", "reserved-1y", "reserved-3y", "owned", "owned-hyperscaler", "owned-neocloud",
-    "auction", "reported", "purchase",
-]  # fmt: skip
+
+class PriceKind(NamedTuple):
+    """A kind of price that a chip is rented for by the hour."""
+
+    word: str  # in the catalogue and in a question
+    called: str  # who has it so
+    sold: str  # who sells it so
+    reserved: bool = False
+
+    @property
+    def key(self) -> str:
+        """What results call it."""
+        return self.word.replace("-", "_")
+
+
+# every way to rent: whatever speaks of kinds of price draws its words from here
+PRICE_KINDS = {
+    kind.word: kind
+    for kind in (
+        PriceKind("on-demand", "rented on demand", "on demand"),
+        PriceKind("spot", "on spot", "on spot"),
+        PriceKind("reserved-1y", "reserved for a year", "for a year", reserved=True),
+        PriceKind("reserved-3y", "reserved for 3 years", "for three years", reserved=True),
+    )
+}
+OFFER_KINDS = (
+    *PRICE_KINDS, "owned", "owned-hyperscaler", "owned-neocloud", "auction", "reported", "purchase",
+)  # fmt: skip
 STALE_DAYS = 180
 STALE_S = STALE_DAYS * DAY_S
 
@@ -32,7 +56,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     provider: str
-    kind: OfferKind
+    kind: str  # one of OFFER_KINDS
     date: str
     source: Source
     gpu: str = ""  # what the provider calls it
@@ -83,7 +107,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS = (
     Field("provider", "provider", "provider", "text", required=True),
     Field("chip", "chip", "chip", "text", required=True),
-    Field("kind", "kind", "kind of price", "text", choices=OfferKind.__args__),  # type: ignore[attr-defined]
+    Field("kind", "kind", "kind of price", "text", choices=OFFER_KINDS),
     Field("price", "usd_per_hour", "price per chip and hour"),
     Field("spot", "spot_usd_per_hour", "spot price per chip and hour"),
     Field("purchase", "purchase_usd", "purchase price"),

@@ -98,8 +98,8 @@ def collective_times(
 ) -> tuple[Floats, list[Pair]]:  # fmt: skip
     """Return the times [s] and the chosen (algorithm, protocol) for an array of sizes.
 
-    Never less than the narrowest place on the way needs for what the algorithm sends; NCCL does not know of it when it
-    chooses.
+    Never less than the narrowest place on the way needs for what the algorithm sends.  NCCL does not know of it when it
+    chooses, and is followed as far as `misjudged_ratio` says of the times that come of it.
     """
     _check(collective, size_bytes)
     size = np.atleast_1d(np.asarray(size_bytes, dtype=np.float64))
@@ -208,10 +208,7 @@ def _chosen(
             hint=f"one of {', '.join(known)}" if known else f"leave {option('algorithm')} out",
         )
     thought = tuner.allowed(thought or possible, wanted, without)
-    seen = msgspec.structs.replace(
-        system, cuts=system.part_filled_cuts
-    )  # of the network NCCL knows the ports alone
-    times_s = {pair: _bounded(seen, collective, size, num_ranks, pair, possible[pair]) for pair in thought}
+    times_s = {pair: _bounded(system, collective, size, num_ranks, pair, possible[pair]) for pair in thought}
     most_s = misjudged_ratio(system, num_ranks) * np.min(list(times_s.values()), axis=0)
     return tuner.choose({pair: np.where(times_s[pair] <= most_s, thought[pair], np.inf) for pair in thought})
 

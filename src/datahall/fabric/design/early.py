@@ -125,6 +125,28 @@ def fitting(asked: FabricDesign, topology: str, catalog: Catalog) -> FabricDesig
     return msgspec.structs.replace(named, chips=chips, **left_out)
 
 
+def on_each(scenario: Scenario) -> tuple[Scenario, ...]:
+    """The question on each of the fabrics that were named, less what one has no use for; refused is what none has."""
+    asked, catalog = scenario.one(FabricDesign), scenario.catalog
+    if len(asked.named) == 1:
+        return (scenario,)
+    check_used([idle_inputs(asked, name, catalog, beside=True) for name in asked.named])
+    return tuple(_on(scenario, name) for name in asked.named)
+
+
+def _on(scenario: Scenario, topology: str) -> Scenario:
+    """The question on one of them; one that was built may have chips to spare."""
+    asked = scenario.one(FabricDesign)
+    idle = {key_of(name) for name in unused(asked, uses_of(topology, scenario.catalog))}
+    kept = fitting(asked, topology, scenario.catalog)
+    kept = msgspec.structs.replace(kept, chips=asked.chips, chip=asked.chip)
+    (said,) = scenario.said["fabric"]
+    named = {key: value for key, value in said.items() if key not in idle} | {"topology": topology}
+    beside = tuple(dict.fromkeys((*scenario.beside, "on")))
+    there = msgspec.structs.replace(scenario, said={**scenario.said, "fabric": (named,)}, beside=beside)
+    return there.having(kept)
+
+
 def check_used(idle: Sequence[Mapping[str, str]]) -> None:
     """Refuse an input that none of some topologies has a use for; `idle`: what each has none for, and why."""
     for word, why in idle[0].items():

@@ -157,6 +157,9 @@ def _sprayed(asked: Asked) -> Spread:
     width = np.full(flow.size, np.inf)  # of the narrowest link of each path, as a share of the widest path's
     np.minimum.at(width, paths.owners(), fabric.link_bytes_per_s[paths.links])
     width[np.isinf(width)] = 1.0  # a path to oneself
+    beside = fabric.traits.bundles(fabric.num_links)
+    if beside is not None:
+        width /= np.exp(np.bincount(paths.owners(), np.log(beside[paths.links]), width.size))
     widest = np.zeros(source.size)
     np.maximum.at(widest, flow, width)
     width /= widest[flow]

@@ -25,8 +25,9 @@ def size_clos(
 ) -> FoldedClos:
     """The smallest network of `radix`-port switches for so many chips; the fewest tiers unless given.
 
-    Bundles of parallel cables are even, so switches at the top may have free ports.  `pod_chips` makes the
-    pods smaller than they could be.
+    At the top cables are bundled as they come out, one more or less, so that as few switches are there as ports allow
+    with all pods wired alike; below it bundles are even, and so are the ways up from each.  `pod_chips` makes the pods
+    smaller than they could be.
     """
     tiers = num_tiers(
         num_chips,
@@ -36,10 +37,10 @@ def size_clos(
         holds=partial(most_chips, leaf_chips=leaf_chips),
     )
     if tiers == 1:
-        return FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))
+        return FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), uplinks=(1,))
     leaf = ports(radix, ratio_of(oversubscription, 0))
     down = min(leaf.down, num_chips, leaf_chips or num_chips)
-    children, parents, cables = [down], [1], [1]
+    children, parents, uplinks = [down], [1], [1]
     units, up = -(-num_chips // down), _ceil(down / ratio_of(oversubscription, 0))
     for tier in range(1, tiers):
         top = tier == tiers - 1
@@ -53,13 +54,12 @@ def size_clos(
                 field="chips",
                 hint=f"pods of {-(-num_chips // radix):,} chips or more",
             )
-        bundle = _bundle(up, size, limit)
         children.append(size)
-        parents.append(up // bundle)
-        cables.append(bundle)
-        units, up = groups, _ceil(size * bundle / ratio_of(oversubscription, tier))
+        parents.append(_num_parents(up, limit // size, even=groups > 1))
+        uplinks.append(up)
+        units, up = groups, _ceil(size * -(-up // parents[-1]) / ratio_of(oversubscription, tier))
     return FoldedClos(
-        num_hosts=num_chips, children=tuple(children), parents=tuple(parents), cables=tuple(cables)
+        num_hosts=num_chips, children=tuple(children), parents=tuple(parents), uplinks=tuple(uplinks)
     )
 
 
@@ -80,9 +80,14 @@ def clos(
     return folded_clos(f"{levels}-tier Clos of {radix}-port switches", "clos", shape, wire)
 
 
-def _bundle(up: int, below: int, limit: int) -> int:
-    """Parallel cables to each switch above: the largest divisor of `up` whose bundles fit its ports."""
-    return max(n for n in range(1, up + 1) if up % n == 0 and (below * n <= limit or n == 1))
+def _num_parents(up: int, most: int, *, even: bool) -> int:
+    """Switches above, over which so many cables are bundled, at most so many to each; the fewest.
+
+    >>> _num_parents(29, 8, even=False), _num_parents(29, 8, even=True), _num_parents(32, 10, even=True)
+    (4, 29, 4)
+    """
+    fewest = -(-up // most)
+    return next(n for n in range(fewest, up + 1) if up % n == 0) if even else fewest
 
 
 def _ceil(value: float) -> int:

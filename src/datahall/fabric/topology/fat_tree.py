@@ -46,7 +46,9 @@ def fat_tree(num_chips: int, wire: Wire, *, radix: int | None = None) -> Fabric:
         )
     half = k // 2
     shape = (
-        FoldedClos(num_hosts=num_chips, children=(half, half, k), parents=(1, half, half), cables=(1, 1, 1))
+        FoldedClos(
+            num_hosts=num_chips, children=(half, half, k), parents=(1, half, half), uplinks=(1, half, half)
+        )
         if radix is None or half == 1
         else size_clos(num_chips, radix=k, tiers=3)
     )

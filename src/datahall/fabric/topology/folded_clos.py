@@ -1,9 +1,10 @@
 """Trees whose links go up and down: plain trees, fat trees, leaf–spine and rails are all one family.
 
-Level l has `children[l]` subtrees under each node and `parents[l]` nodes over each node of the level below,
-joined by `cables[l]` parallel cables.  A k-ary fat tree has children (k/2, k/2, k) and parents (1, k/2, k/2);
-a leaf–spine network of radix r has (r/2, r) and (1, r/2); a plain tree has one parent everywhere.  With
-`planes` above 1 there are that many trees side by side that share no switch.
+Level l has `children[l]` subtrees under each node and `parents[l]` nodes over each node of the level below, which has
+`uplinks[l]` cables to them, dealt out in turn: where they do not come out even the first parents have one more than the
+others, under every node alike.  A k-ary fat tree has children (k/2, k/2, k) and parents (1, k/2, k/2); a leaf–spine
+network of radix r has (r/2, r) and (1, r/2); a plain tree has one parent everywhere.  With `planes` above 1 there are
+that many trees side by side that share no switch.
 
 Reference: S. Öhring, M. Ibel, S. Das, M. Kumar, "On generalized fat trees", IPPS 1995.
 """
@@ -41,7 +42,7 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
     num_hosts: int
     children: tuple[int, ...]
     parents: tuple[int, ...]
-    cables: tuple[int, ...]
+    uplinks: tuple[int, ...]
     planes: int = 1
     rails: int = 1
     rail_servers: int = 1
@@ -71,7 +72,7 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
 
     def num_cables(self, level: int) -> int:
         """Cables between a level and the one below it."""
-        return self.num_nodes(level - 1) * self.parents[level - 1] * self.cables[level - 1]
+        return self.num_nodes(level - 1) * self.uplinks[level - 1]
 
     def first_link(self, level: int) -> int:
         """The number of the first link up into a level; those down from it follow."""
@@ -95,8 +96,8 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
         return level
 
     def paths_by_level(self) -> Longs:
-        """Equal-cost paths of a pair by the level where it meets."""
-        ways = [w * c * c for w, c in zip(self.parents, self.cables, strict=True)]
+        """Equal-cost paths of a pair by the level where it meets: over a parent as many as its cables, squared."""
+        ways = [_num_ways(*of) for of in zip(self.uplinks, self.parents, strict=True)]
         return np.array([*(prod(ways[:level]) for level in range(self.num_levels + 1)), 0], np.int64)
 
     def num_paths(self, source: Ints, target: Ints) -> Longs:
@@ -114,15 +115,13 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
         left = pick % self.paths_by_level()[level]
         plane = np.zeros_like(here)  # which of the switches over the same subtree
         child_here, child_there = source, target
-        for index, (parents, cables) in enumerate(zip(self.parents, self.cables, strict=True)):
-            left, parent = _digit(left, parents)
-            left, cable_up = _digit(left, cables)
-            left, cable_down = _digit(left, cables)
+        for index, (uplinks, parents) in enumerate(zip(self.uplinks, self.parents, strict=True)):
+            left, parent, cable_up, cable_down = _way(left, uplinks, parents)
             first = self.first_link(index + 1)
             goes = level > index
-            up.append(np.where(goes, first + (child_here * parents + parent) * cables + cable_up, -1))
+            up.append(np.where(goes, first + child_here * uplinks + cable_up, -1))
             back = first + self.num_cables(index + 1)
-            down.append(np.where(goes, back + (child_there * parents + parent) * cables + cable_down, -1))
+            down.append(np.where(goes, back + child_there * uplinks + cable_down, -1))
             plane = plane * parents + parent
             width, size = self.width(index + 1), self.below(index + 1)
             child_here = here // size * width + plane
@@ -213,11 +212,23 @@ class FoldedClos(Shape, frozen=True, kw_only=True):
         """All ways up from a subtree into the next level are equal, and so are those back down."""
         first = np.arange(num_links, dtype=np.int32)
         for level in range(1, self.num_levels + 1):
-            size = self.width(level - 1) * self.parents[level - 1] * self.cables[level - 1]
+            size = self.width(level - 1) * self.uplinks[level - 1]
             count = self.num_cables(level)
             for start in (self.first_link(level), self.first_link(level) + count):
                 first[start : start + count] = start + np.arange(count) // size * size
         return first
+
+    def bundles(self, num_links: int) -> Ints | None:
+        """Over a parent with more cables lead more ways, of which each carries less: cables are alike."""
+        if not any(up % parents for up, parents in zip(self.uplinks, self.parents, strict=True)):
+            return None
+        beside = np.ones(num_links, np.int32)
+        for level in range(1, self.num_levels + 1):
+            each, more = divmod(self.uplinks[level - 1], self.parents[level - 1])
+            size = np.repeat([each + 1, each], [more * (each + 1), (self.parents[level - 1] - more) * each])
+            first = self.first_link(level) + self.num_cables(level)
+            beside[first : first + self.num_cables(level)] = np.tile(size, self.num_nodes(level - 1))
+        return beside
 
 
 def _joined(fabric: Fabric, part: Ints) -> Ints:
@@ -233,6 +244,38 @@ def _joined(fabric: Fabric, part: Ints) -> Ints:
         if np.array_equal(joined, name):
             return np.where(part >= 0, name[np.maximum(part, 0)], -1).astype(np.int32)
         name = joined
+
+
+def _num_ways(uplinks: int, parents: int) -> int:
+    """Ways up over one of the cables to a parent and down over another.
+
+    >>> _num_ways(8, 4), _num_ways(29, 4)
+    (16, 211)
+    """
+    each, more = divmod(uplinks, parents)
+    return parents * each**2 + more * (2 * each + 1)
+
+
+def _way(left: Longs, uplinks: int, parents: int) -> tuple[Longs, Ints, Ints, Ints]:
+    """Split off one way: its parent, and its cables up and down, counted over the uplinks.
+
+    So many ways in a row as there are uplinks go up over each of them.
+    """
+    each, more = divmod(uplinks, parents)
+    if not more:
+        left, parent = _digit(left, parents)
+        left, cable_up = _digit(left, each)
+        left, cable_down = _digit(left, each)
+        return left, parent, parent * each + cable_up, parent * each + cable_down
+    left, way = _digit(left, _num_ways(uplinks, parents))
+    last = way - uplinks * each  # of the ways down over the cable that only the first parents have
+    cable_down, uplink = np.divmod(way, uplinks)
+    cable_up, parent = np.divmod(uplink, parents)
+    odd_up, odd = np.divmod(np.maximum(last, 0), more)
+    parent, cable_up = np.where(last < 0, parent, odd), np.where(last < 0, cable_up, odd_up)
+    cable_down = np.where(last < 0, cable_down, each)
+    first = parent * each + np.minimum(parent, more)
+    return left, parent, first + cable_up, first + cable_down
 
 
 def _digit(left: Longs, base: int) -> tuple[Longs, Ints]:
@@ -274,8 +317,7 @@ def folded_clos(name: str, topology: str, shape: FoldedClos, wire: Wire, *, note
 
 def _cables(shape: FoldedClos, level: int) -> tuple[Ints, Ints]:
     """Lower and upper end of each cable between a level and the one below it."""
-    parents, cables = shape.parents[level - 1], shape.cables[level - 1]
-    fan = parents * cables
+    parents, uplinks = shape.parents[level - 1], shape.uplinks[level - 1]
     lower = np.arange(shape.num_nodes(level - 1), dtype=np.int32)
     if level == 1:
         subtree, plane = shape.place(lower), np.zeros_like(lower)
@@ -283,8 +325,8 @@ def _cables(shape: FoldedClos, level: int) -> tuple[Ints, Ints]:
         subtree, plane = np.divmod(lower, np.int32(shape.width(level - 1)))
     upper = subtree // shape.children[level - 1] * shape.width(level) + plane * parents
     upper += shape.first_node(level)
-    turn = np.repeat(np.arange(parents, dtype=np.int32), cables)
+    parent = np.sort(np.arange(uplinks, dtype=np.int32) % parents)  # of each uplink
     return (
-        np.repeat(lower + np.int32(shape.first_node(level - 1)), fan),
-        (upper[:, None] + turn[None, :]).ravel(),
+        np.repeat(lower + np.int32(shape.first_node(level - 1)), uplinks),
+        (upper[:, None] + parent[None, :]).ravel(),
     )

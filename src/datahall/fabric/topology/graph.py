@@ -99,6 +99,11 @@ class Traits(msgspec.Struct, frozen=True):
         del num_links
         return None
 
+    def bundles(self, num_links: int) -> Ints | None:
+        """For each link how many parallel ones share what comes that way; None where all ways of a pair are alike."""
+        del num_links
+        return None
+
 
 class Shape(Traits, frozen=True):
     """What a topology knows in closed form: routes by arithmetic and its counts; columns in, columns out.

@@ -36,7 +36,7 @@ def scale_up_domain(num_chips: int, wire: Wire) -> Fabric:
         raise ScenarioError(
             f"a scale-up domain of {num_chips} chips", field="chips", hint="1 chip or more, e.g. 8 or 72"
         )
-    shape = FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), cables=(1,))
+    shape = FoldedClos(num_hosts=num_chips, children=(num_chips,), parents=(1,), uplinks=(1,))
     flat = folded_clos(f"scale-up domain of {num_chips}", "scale-up", shape, wire)
     return msgspec.structs.replace(
         flat,

@@ -30,6 +30,6 @@ def tree(num_chips: int, wire: Wire, *, radix: int) -> Fabric:
     children.append(nodes)
     levels = len(children)
     shape = FoldedClos(
-        num_hosts=num_chips, children=tuple(children), parents=(1,) * levels, cables=(1,) * levels
+        num_hosts=num_chips, children=tuple(children), parents=(1,) * levels, uplinks=(1,) * levels
     )
     return folded_clos(f"tree of {counted(levels, 'tier')}", "tree", shape, wire)

@@ -97,6 +97,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     behaviours: tuple[Behaviour, ...]
     rungs: tuple[Ladder, ...]
+    num_rails: int  # between which chips of a host forward for each other; 1: nobody does
 
     @property
     def best(self) -> int:
@@ -116,6 +117,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             for one in self.behaviours
             if one.is_hashed and one.kept.slowest_fraction < one.kept_alone_fraction
         )
+
+    @property
+    def hashing_binds(self) -> bool:
+        """Whether collisions bind: the slowest has less than where each packet takes another path."""
+        alone, hashed = self.sprayed.kept.slowest_fraction, self.one_path.kept.slowest_fraction
+        return bool(self.collided) and hashed < alone and not self.forwarding_binds
+
+    @property
+    def forwarding_binds(self) -> bool:
+        """Whether ports that forward to another rail take a larger share of the slowest's than collisions then do."""
+        alone, hashed = self.sprayed.kept.slowest_fraction, self.one_path.kept.slowest_fraction
+        return self.num_rails > 1 and alone < 1.0 and hashed >= alone * alone
 
     @property
     def one_path(self) -> Ladder:
@@ -150,7 +163,11 @@ def compare(
     check_joined(made)
     draws = Draws(made.fabric, usual_path(made, np.random.default_rng(seed)), seed)
     found = behaviours(made, transports, asked, catalog, draws)
-    return Comparison(behaviours=found, rungs=ladder(made, draws))
+    return Comparison(
+        behaviours=found,
+        rungs=ladder(made, draws),
+        num_rails=made.fabric.traits.num_rails,
+    )
 
 
 def behaviours(

@@ -191,10 +191,9 @@ def _apart(name: str, setting: Setting, slo: Promise, rate_per_s: float) -> Effe
 
     prompts: M/D/1 with one prompt at a time;  answers: the steady state without prompts
     """
-    replica, load = setting.replica, setting.load
-    prompt_s, handed_s = prompt_time(replica, load), handover_time(replica, load)
-    answers = _answers(replica, load, slo)
-    prompts_per_s = _prompts_under(slo, prompt_s, handed_s)
+    replica = setting.replica
+    prompts, answers = pools_apart(replica, setting.load, slo)
+    prompts_per_s, prompt_s, handed_s = prompts.rate_per_s, prompts.prompt_s, prompts.handed_s
     each = replica.num_chips
     chips_per_rate = each / prompts_per_s + each / answers.rate_per_s if prompts_per_s > 0 else np.inf
     # the same chips that one replica has, divided as the two pools need them
@@ -211,8 +210,16 @@ def _apart(name: str, setting: Setting, slo: Promise, rate_per_s: float) -> Effe
         if prompts_per_s > 0
         else "a prompt alone breaks the limit",
         held=answers,
-        prompts=PromptPool(rate_per_s=prompts_per_s, prompt_s=prompt_s, handed_s=handed_s),
+        prompts=prompts,
     )
+
+
+def pools_apart(replica: Replica, load: Load, slo: Promise) -> tuple[PromptPool, Held]:
+    """What a replica holds that only computes prompts, and one that only answers."""
+    prompt_s, handed_s = prompt_time(replica, load), handover_time(replica, load)
+    answers = _answers(replica, load, slo)
+    rate = _prompts_under(slo, prompt_s, handed_s)
+    return PromptPool(rate_per_s=rate, prompt_s=prompt_s, handed_s=handed_s), answers
 
 
 def prompt_time(replica: Replica, load: Load) -> float:

@@ -16,8 +16,6 @@ S-LoRA.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,47 +24,29 @@ from datahall.inference.fleet.response_cache import lru_hits
 from datahall.inference.memory.offload import host_bytes_per_s
 from datahall.inference.step.kernels import Passes, sharding_of
 from datahall.silicon.kernel import memory_bandwidth
-from datahall.workload.forward import forward_pass
+from datahall.workload.adapters.count import Projection, projections
+from datahall.workload.adapters.targets import Targets
 from datahall.workload.operator import Gemm, Operator, Stream
 from datahall.workload.traffic.popularity import zipf_shares
 
 Column = NDArray[np.float64]
 
-# Projections that engines adapt, and how many matrices of the checkpoint each one joins.
-ATTENTION = {"qkv": 3, "qkv_down": 2, "q_up": 1, "attention_output": 1}
-MLP = {"gate_up": 2, "up": 1, "down": 1}
 FORMAT, VALUE_BYTES = "bf16", 2.0
 
 
-class Projection(NamedTuple):
-    """One adapted product on one chip."""
-
-    width_in: float
-    width_out: float
-    num_parts: int
-    num_layers: float
-
-
-def projections(replica: Replica) -> list[Projection]:
-    """What the adapters of a replica stand beside; experts, recurrences, embedding and head have none."""
+def adapted(replica: Replica) -> list[Projection]:
+    """What the adapters of a replica stand beside."""
     if replica.adapters is None:
         return []
-    wanted = ATTENTION | (MLP if replica.adapters.mlp else {})
-    every = forward_pass(replica.model, batch=1.0, query=1.0, past=0.0, sharding=sharding_of(replica))
-    return [
-        Projection(float(one.shape.k), float(one.shape.n), wanted[one.name], one.count)
-        for one in every
-        if one.name in wanted and isinstance(one.shape, Gemm)
-    ]
+    targets: Targets = "all" if replica.adapters.mlp else "attention"
+    return projections(replica.model, targets, sharding_of(replica))
 
 
 def adapter_bytes(replica: Replica) -> float:
     """One adapter on one chip, all stages together [B]."""
     if replica.adapters is None:
         return 0.0
-    widths = sum(
-        one.num_layers * (one.num_parts * one.width_in + one.width_out) for one in projections(replica)
-    )
+    widths = sum(one.num_layers * float(one.widths) for one in adapted(replica))
     return replica.adapters.rank * widths * VALUE_BYTES
 
 
@@ -95,11 +75,12 @@ def products_s(passes: Passes, num_tokens: Column) -> Column:
     if adapters is None:
         return np.zeros_like(num_tokens)
     operators: list[Operator] = []
-    for one in projections(passes.replica):
+    for one in adapted(passes.replica):
         inner = float(adapters.rank * one.num_parts)
-        shrink, expand = (one.width_in, inner), (float(adapters.rank), one.width_out)
+        width_in, width_out = float(one.width_in), float(one.width_out)
+        shrink, expand = (width_in, inner), (float(adapters.rank), width_out)
         operators += [_product(num_tokens, *shape, one.num_layers) for shape in (shrink, expand)]
-        operators.append(_added(num_tokens * one.width_out * VALUE_BYTES, one.num_layers))
+        operators.append(_added(num_tokens * width_out * VALUE_BYTES, one.num_layers))
     return np.zeros_like(num_tokens) + sum((one.total_s for one in passes.timed(operators)), 0.0)
 
 

@@ -118,6 +118,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     region: Ints
     tier: NDArray[np.int8]  # of the cache that answered: 1 process, 2 shared, 3 semantic, 0 none
     cut: Cut = msgspec.field(default_factory=Cut)  # what did not fit the context
+    recorded_s: float = (
+        0.0  # for how long the trace of the first stream goes on; 0: all at one time, or no trace
+    )
 
     @property
     def is_cut(self) -> bool:
@@ -297,7 +300,9 @@ def requests_in_order(
     return merge([rows(chunks, stream.priority) for chunks, stream in streams])
 
 
-def simulate_service(service: Service, *, record: bool = False, trace_s: float = 0.0) -> Outcome:
+def simulate_service(
+    service: Service, *, record: bool = False, trace_s: float = 0.0, watch: bool = False
+) -> Outcome:
     """Run a service.  What each request did is kept if asked, or where regions, tiers, failures or streams differ."""
     users = service.traffic.users
     drawn = drawn_streams(service)
@@ -307,14 +312,15 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         measure_until_s=service.window.end_s, measure_rows=service.window.num_rows, drain_apart=True,
         users_over_s=service.users_over_s,
         most_arrivals=(service.traffic.num_requests or ALL_ROWS) if service.under_way else 0,
-        until_s=service.until_s, trace_s=trace_s,
+        until_s=service.until_s, trace_s=trace_s, watch=watch,
     )  # fmt: skip
     if not (record or service.records):
         told = reported(drawn[0], service.traffic.num_requests)
         run, none = asked(service.fleet, told), np.zeros(0, np.int64)
         return Outcome(
-            service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut
-        )
+            service=service, run=run, stream=none, region=none, tier=np.zeros(0, np.int8), cut=drawn[0].cut,
+            recorded_s=drawn[0].recorded_s,
+        )  # fmt: skip
     chunks, streams = [], []
     for chunk, own in requests_in_order(service, drawn):
         chunks.append(chunk)
@@ -334,7 +340,10 @@ def simulate_service(service: Service, *, record: bool = False, trace_s: float =
         answer_s=answer_s,
         region=region if service.regions else None,
     )
-    return Outcome(service=service, run=run, stream=stream, region=region, tier=tier, cut=_all_cut(drawn))
+    return Outcome(
+        service=service, run=run, stream=stream, region=region, tier=tier, cut=_all_cut(drawn),
+        recorded_s=drawn[0].recorded_s,
+    )  # fmt: skip
 
 
 def _all_cut(drawn: Sequence[TrafficStream]) -> Cut:

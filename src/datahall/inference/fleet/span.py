@@ -104,9 +104,7 @@ def expected_s(traffic: Traffic, stay: float = 0.0) -> float:
     return min(limit_s, sessions / traffic.arrivals.rate_per_s)
 
 
-def measured_window(
-    coming_s: float, stay: float, *, num_requests: int, first_s: float = 0.0
-) -> MeasuredWindow:
+def measured_window(coming_s: float, stay: float, *, num_requests: int, first_s: float) -> MeasuredWindow:
     """Of a time in which requests come: all of them where it has no middle, as a burst or a first round of users.
 
     The end is told by the number of requests, where that is known: they may come faster or slower than is expected.

@@ -53,6 +53,7 @@ from datahall.inference.simulation.state import (
     Tables,
     post,
 )
+from datahall.inference.simulation.watch import look
 
 FINISH, HAND, LOSE = range(3)  # why requests leave a replica
 
@@ -211,6 +212,8 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
         if now > until_s:
             fleet["now_s"] = max(fleet["now_s"], until_s)
             return UNTIL
+        if fleet["look_s"] <= now:
+            look(s, now)
         fleet["now_s"] = now
         fleet["num_events"] += 1
         kind, slot, replica, stamp = next_event(s, event_s, row_s)

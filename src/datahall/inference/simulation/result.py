@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from datahall.inference.simulation import histogram
 from datahall.inference.simulation.histogram import E2E, TPOT
-from datahall.inference.simulation.run import Records, ReplicaUse, ServingRun
+from datahall.inference.simulation.run import Records, ReplicaUse, ServingRun, Watched
 from datahall.inference.simulation.scheduler import IDLE, WAITS
 from datahall.inference.simulation.state import ALL_ROWS, NUM_TIERS, OFF, State
 from datahall.inference.simulation.state import Records as Rows
@@ -127,6 +127,7 @@ def summarise(
         if stop.time_s > start.time_s
         else 0.0,
         queue_peak=int(whole["peak_waiting"]),
+        watched=_watched(state),
         stable=stable,
         sustained_per_s=sustained,
         replicas=_use(state, start, stop, end),
@@ -205,6 +206,21 @@ def _use(state: State, start: Meter, stop: Meter, end: Meter) -> ReplicaUse:
         blocks=blocks.copy(),
         host_blocks=state.cache.tiers["held"][1::NUM_TIERS].copy(),
         drive_blocks=state.cache.tiers["held"][2::NUM_TIERS].copy(),
+    )
+
+
+def _watched(state: State) -> Watched | None:
+    """The readings of a run, where there are any."""
+    looks = state.looks[: state.fleet[0]["num_looks"]]
+    if not looks.size:
+        return None
+    time_s = looks["time_s"].copy()
+    blocks = state.pools["blocks"][state.replicas["pool"]].sum()
+    return Watched(
+        time_s=time_s,
+        num_waiting=np.diff(looks["waiting_area_s"], prepend=0.0) / np.diff(time_s, prepend=0.0),
+        num_running=looks["running"].copy(),
+        cache_fraction=np.minimum(1.0, looks["used"] / max(1, blocks)),
     )
 
 

@@ -78,6 +78,15 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     num_requests: Ints  # in the system
 
 
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns over moments of a run, equally far from each other."""
+
+    time_s: Floats
+    num_waiting: Floats  # requests in front of replicas, in the mean since the moment before
+    num_running: Ints
+    cache_fraction: Floats  # of the blocks of all replicas that are used
+
+
 class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run as a whole.  Percentiles and goodput are of requests that arrived in the part that is measured."""
 
@@ -110,6 +119,7 @@ class ServingRun(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace | None = None
     num_events: int
     scaling: Scaling | None = None  # where replicas are scaled
+    watched: Watched | None = None  # where it was read over time
     host_hit_tokens: int  # of hit_tokens, lifted from the host's memory; counted when a prompt begins
     drive_hit_tokens: int  # and from drives
     num_over_budget: int  # times that a prompt was longer than what was left of a step

@@ -23,6 +23,7 @@ from datahall.inference.simulation.state import (
     ACTIVE,
     ENDED,
     FLEET,
+    LOOK,
     NONE,
     NUM_TIERS,
     OFF,
@@ -37,6 +38,7 @@ from datahall.inference.simulation.state import (
     State,
     Tables,
 )
+from datahall.inference.simulation.watch import FIRST_S
 from datahall.inference.step.price import price_steps, round_token_budget
 from datahall.inference.step.table import GRID_PER_OCTAVE, StepTable, tokens_time
 from datahall.scenario.words import BATCHING, ROLES, ROUTINGS
@@ -53,6 +55,7 @@ def new_state(
     caching: bool,
     record: bool,
     trace_steps: int,
+    num_looks: int = 0,
     num_slots: int = NUM_SLOTS,
 ) -> State:
     """Empty replicas, all of them taking requests at time 0."""
@@ -79,6 +82,7 @@ def new_state(
         posts=np.zeros(num_slots + 64, POST),
         histograms=np.zeros((5, histogram.NUM_BINS)),
         ended=np.empty(max(NUM_RECORDS, 4 * most) if record else 1, ENDED),  # each row is written whole
+        looks=np.zeros(num_looks, LOOK),
         trace=new_trace(trace_steps),
         cache=Cache(runs, chains, tiers),
         keys=np.zeros(1, np.int64),
@@ -88,6 +92,7 @@ def new_state(
     whole["num_free_slots"], whole["held"], whole["caching"] = num_slots, NONE, caching
     whole["routing"], whole["spill"] = ROUTINGS.index(fleet.routing), fleet.num_spill
     whole["affinity_load"], whole["record"] = fleet.affinity_load_ratio, record
+    whole["every_s"], whole["look_s"] = FIRST_S, FIRST_S if num_looks else np.inf
     list_members(state)
     return state
 

@@ -43,6 +43,7 @@ from datahall.inference.simulation.state import (
     State,
     Tables,
 )
+from datahall.inference.simulation.watch import NUM_LOOKS
 from datahall.scenario.sections.promise import NO_LIMITS, Promise
 from datahall.workload.traffic.requests import Requests
 
@@ -71,6 +72,7 @@ def simulate_serving(
     drain_apart: bool = False,
     until_s: float = inf,
     trace_s: float = 0.0,
+    watch: bool = False,
     max_leap: int = ALWAYS,
     compiled: bool = True,
 ) -> ServingRun:
@@ -84,7 +86,7 @@ def simulate_serving(
     Requests that arrive from `warmup_s` to `measure_until_s` in the first `measure_rows` rows are measured; with
     `most_arrivals` conversations go on beyond the end: so many requests arrive, and are counted as they do, in
     whichever row they stand; with `drain_apart`, rates and means over time leave out the time in which no more
-    requests come.
+    requests come; with `watch` the fleet is read over time.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -114,6 +116,7 @@ def simulate_serving(
         caching=caching,
         record=record,
         trace_steps=TRACE_STEPS if trace_s > 0 else 0,
+        num_looks=NUM_LOOKS if watch else 0,
         num_slots=max(min(NUM_SLOTS, len(first) + 64), 2 * users + 64),
     )
     state.pools["uneven"] = uneven_contexts(first, state.pools["lanes"])

@@ -85,10 +85,13 @@ FLEET = _record(
     " all_prompt_tokens all_output_tokens"
     " num_free_slots next_row last_rows rows_out measure_rows users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
-    " num_over_budget num_over_blocks num_short goes_on most_arrivals",
+    " num_over_budget num_over_blocks num_short goes_on most_arrivals num_looks",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
-    " waiting_area_s waiting_since_s last_measured_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s",
+    " waiting_area_s waiting_since_s last_measured_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s"
+    " look_s every_s",
 )
+# A reading of the fleet: requests that run, blocks that are used, and the area under those that wait until then.
+LOOK = _record("running", "time_s waiting_area_s used")
 
 
 # Neighbouring blocks of a prefix cache that are used alike; before, after: in its chain; older, newer: by last use.
@@ -140,6 +143,7 @@ class State(NamedTuple):
     posts: Records
     histograms: Floats  # [measure, bin]
     ended: Records
+    looks: Records  # readings over time; none where nobody asked for them
     trace: Trace
     cache: Cache
     keys: Ints  # of blocks, as a trace gives them

@@ -15,6 +15,7 @@ import msgspec
 from datahall.breakdown import Breakdown, derived, fact, given, modelled, product, quotient, simulated
 from datahall.catalog.entries.bought.training_run import TrainingRun
 from datahall.catalog.entries.chip import Chip
+from datahall.counted import counted
 from datahall.economics.capex import Capex, bought_then, capex_of
 from datahall.economics.market import market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
@@ -131,7 +132,9 @@ def hours_of(run: Run | None, num_tokens: float, num_chips: int) -> Breakdown:
     """Hours of all chips together: steps, and what failures add to them."""
     assert run is not None
     steps = derived("steps", run.job.setup.job.num_steps(num_tokens), "count", "whole batches of all tokens")
-    step = simulated("step", run.step_s, "s", f"{run.job.layout.words} on {run.job.num_chips:,} chips")
+    step = simulated(
+        "step", run.step_s, "s", f"{run.job.layout.words} on {counted(run.job.num_chips, 'chip')}"
+    )
     working = product("time of all steps", (steps, step), "s")
     nodes = derived("nodes", run.job.num_nodes, "count")
     kept = modelled(

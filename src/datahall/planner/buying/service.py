@@ -1,7 +1,6 @@
 """A service of so many tokens a month beside an API: the planner's chips, priced, and where the answer flips.
 
 rate at the peak = tokens a month / tokens of a request / month · peak over mean
-tokens of a replica a month = what it holds · (1 − headroom) · tokens of a request · month / peak over mean
 """
 
 from __future__ import annotations
@@ -10,40 +9,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from datahall.breakdown import Breakdown, derived, given, product
-from datahall.economics.break_even import Dedicated, Point, break_even, curve, point
-from datahall.economics.hosted import Hosted, hosted
-from datahall.economics.market import day_of
-from datahall.economics.overheads import with_overheads
-from datahall.economics.own import MONTH_HOURS
-from datahall.economics.tokens import TokenCosts, token_costs
-from datahall.economics.ways import Way, cheapest, ways_of
+from datahall.breakdown import Breakdown
+from datahall.economics.break_even import Point, break_even, curve, point
+from datahall.economics.hosted import Hosted
 from datahall.errors import InfeasibleError, UnsupportedError
-from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.demand import demand_of
+from datahall.planner.serving.money.cost import Served, offered_api, request_tokens
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business, HostedModel
-from datahall.scenario.sections.money.ownership import Overheads, Ownership
-from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.units import MONTH_S
-
-
-class Served(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of chip that serves the volume, bought the cheapest way."""
-
-    candidate: Candidate
-    ways: tuple[Way, ...]
-    had: Way  # the cheapest way that is priced
-    own: Dedicated
-    tokens: TokenCosts  # at the load asked, before overheads
-
-    @property
-    def num_chips(self) -> int:
-        return self.candidate.num_chips
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,15 +105,9 @@ def choice_of(scenario: Scenario, monthly_tokens: float) -> Choice:
     """Build or buy, at a volume."""
     asked = asked_of(scenario, monthly_tokens)
     plan, why = _planned(asked.scenario)
-    served = () if plan is None else _served(scenario, plan, asked)
+    served = () if plan is None else _served(scenario, plan)
     business, api = scenario.one(Business), scenario.one(HostedModel)
-    offered = hosted(
-        api,
-        scenario.root.model,
-        asked.input_share,
-        day_of(scenario.one(Purchase), scenario.catalog),
-        scenario.catalog,
-    )
+    offered = offered_api(scenario, asked.input_share)
     late = api.answers_s is not None and business.latency_s is not None and api.answers_s > business.latency_s
     unpriced = "" if served or plan is None else "no chip that serves it has a price"
     return Choice(
@@ -160,48 +132,8 @@ def _planned(asked: Scenario) -> tuple[ServingPlan | None, str]:
         return None, error.message
 
 
-def _served(scenario: Scenario, plan: ServingPlan, asked: Asked) -> tuple[Served, ...]:
+def _served(scenario: Scenario, plan: ServingPlan) -> tuple[Served, ...]:
     """The best of each chip, priced, cheapest a month at the volume first; those without a price are left out."""
     peak = scenario.one(Business).peak_ratio
-    found = [one for best in plan.best if (one := _priced(scenario, best, asked, peak)) is not None]
-    volume = plan.demand.rate_per_s * asked.request_tokens * MONTH_S / peak
-    return tuple(sorted(found, key=lambda one: (one.own.month_usd(volume), one.num_chips)))
-
-
-def _priced(scenario: Scenario, best: Proposal, asked: Asked, peak: float) -> Served | None:
-    replica = best.replica
-    ways = ways_of(scenario, replica.chip, best.num_chips, job_chips=replica.num_chips, trains=False)
-    way = cheapest(ways)
-    if way is None or way.hour is None:
-        return None
-    num = derived("chips of a replica", replica.num_chips, "count")
-    hour = product("a replica for an hour", (num, way.hour), "usd_per_hour")
-    rate = best.offered_per_s / best.num_replicas / peak
-    kept = best.full_rate_per_s / best.num_replicas if best.num_added else best.held_per_s
-    tokens = kept * (1.0 - best.headroom_fraction) * asked.request_tokens * MONTH_S / peak
-    return Served(
-        candidate=best,
-        ways=ways,
-        had=way,
-        own=Dedicated(
-            replica=_month(scenario, hour, owned=way.buying == "own"),
-            replica_tokens=tokens,
-            fixed=_fixed(scenario, way),
-        ),
-        tokens=token_costs(best.held, best.held.at(rate), hour, rate),
-    )
-
-
-def _month(scenario: Scenario, hour: Breakdown, *, owned: bool) -> Breakdown:
-    """A month of a replica, with what running it adds."""
-    over = with_overheads(scenario.one(Overheads), scenario.catalog, owned=owned)
-    hours = derived("hours of a month", MONTH_HOURS, "count")
-    return product("a replica for a month", (hour, hours, over), "usd")
-
-
-def _fixed(scenario: Scenario, way: Way) -> Breakdown | None:
-    """Staff, where it is not in the price of an hour yet."""
-    staff = scenario.one(Ownership).staff_usd_per_month
-    if not staff or way.buying == "own":
-        return None
-    return given("staff", staff, "usd", field="staff")
+    volume = plan.demand.rate_per_s * request_tokens(plan.chosen) * MONTH_S / peak
+    return tuple(sorted(plan.served, key=lambda one: (one.own.month_usd(volume), one.num_chips)))

@@ -19,9 +19,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     held: Held
     precision: str
-    num_replicas: int
+    num_replicas: int  # that are needed
     demand: Demand
     headroom_fraction: float
+    num_spare: int = 0  # replicas beside these, with which the limits are kept while so many are out
     num_added: int = 0  # of the replicas, more than the closed form asked for; below 0: it asked for too many
     num_fewer: int = 0  # replicas, without which the limits were not kept when simulated; 0: nobody tried
     run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
@@ -37,13 +38,28 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return replica.chip.name, self.precision, replica.tp, replica.pp, replica.dp, replica.ep
 
     @property
+    def num_deployed(self) -> int:
+        """All replicas: those that are needed and the spare ones."""
+        return self.num_replicas + self.num_spare
+
+    @property
     def num_chips(self) -> int:
-        return self.num_replicas * self.replica.num_chips
+        return self.num_deployed * self.replica.num_chips
 
     @property
     def num_joined(self) -> int:
-        """Replicas that its machine was made for: those of the closed form."""
-        return self.num_replicas - self.num_added
+        """Replicas that its machine was made for: those of the closed form, and the spare ones."""
+        return self.num_deployed - self.num_added
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the stretch of a trace was played over and over."""
+        recorded = self.demand.stretch
+        return (
+            recorded is not None
+            and self.run is not None
+            and self.run.num_arrived >= 2 * len(recorded.requests)
+        )
 
     @property
     def asks_again(self) -> bool:
@@ -147,8 +163,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, ceil(self.full_rate_per_s / self.held.most_per_s))
 
     @property
+    def num_bound(self) -> int:
+        """The fewest that are tried: those, but where caches may find more of prompts than the closed form counts."""
+        return 1 if self.demand.finds_cached else self.num_least
+
+    @property
     def spare_fraction(self) -> float:
-        """What could still come before the limits break; nothing where they were broken when simulated."""
+        """What could still come, spare replicas out, before the limits break; nothing where they did when simulated."""
         if self.run is not None and not self.keeps:
             return 0.0
         return self.num_replicas * self.held_per_s / self.offered_per_s - 1.0
@@ -160,7 +181,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     def load_of(self, num_replicas: int) -> tuple[int, float]:
         """Whole users, and requests per second, that come to so many of the replicas."""
-        share = num_replicas / self.num_replicas
+        share = num_replicas / self.num_deployed
         return int(self.demand.users * share), self.demand.rate_per_s * share
 
     @property

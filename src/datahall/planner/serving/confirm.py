@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from datahall.basis import Basis
 from datahall.inference.closed_form.fleet_state import closed_form, requests_per_s, under_way_of
 from datahall.inference.fleet.fleet import Fleet, Pool
-from datahall.inference.fleet.span import enough_turns, measured_window, stay_s, warm_s
+from datahall.inference.fleet.span import EDGE_STAYS, enough_turns, measured_window, stay_s, warm_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, length_of
+from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
+from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.stretch import Stretch
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
-LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
-REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
+RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
 STEP, MOST_ADDED = (
     0.05,
@@ -30,46 +34,61 @@ STEP, MOST_ADDED = (
 RESOLUTION = 0.01  # of the replicas, at which the search ends
 
 
-def confirmed(candidates: Sequence[Candidate], *, seed: int) -> tuple[Candidate, ...]:
-    """The best of each chip, simulated; others that could do with fewer chips are simulated with so many.
+class Confirmed(NamedTuple):
+    """What was simulated: the best of each chip, the best of them first, and all that keep the limits."""
 
-    Of chips that need equally many the one that is known best comes first.
+    best: tuple[Candidate, ...]
+    kept: tuple[Candidate, ...]
+
+
+def confirmed(candidates: Sequence[Candidate], *, seed: int, aim: Aim = CHIPS) -> Confirmed:
+    """The best of each chip, simulated; others that could do with less are simulated with so many replicas.
+
+    Of chips that are equally good the one that is known best comes first.
     """
     best: dict[str, Candidate] = {}
+    kept: list[Candidate] = []
     for candidate in candidates:
         name = candidate.replica.chip.name
         known = best.get(name)
         if known is None or not known.keeps:
             found = confirm(candidate, seed=seed)
             best[name] = found if known is None or found.keeps else known
-        elif candidate.num_least * candidate.replica.num_chips < known.num_chips:
-            rival = confirm(candidate, seed=seed, most=(known.num_chips - 1) // candidate.replica.num_chips)
-            best[name] = rival if rival.keeps else known
-    return tuple(sorted(best.values(), key=_order))
+        elif most := aim.most(candidate, known):
+            found = confirm(candidate, seed=seed, most=most)
+            best[name] = found if found.keeps and aim.key(found) < aim.key(known) else known
+        else:
+            continue
+        if found.keeps:
+            kept.append(found)
 
+    def order(candidate: Candidate) -> tuple[bool, float, int, int]:
+        level = candidate.held.price.level
+        return not candidate.keeps, *aim.key(candidate), -BASES.index(level)
 
-def _order(candidate: Candidate) -> tuple[bool, int, int]:
-    return not candidate.keeps, candidate.num_chips, -BASES.index(candidate.held.price.level)
+    return Confirmed(tuple(sorted(best.values(), key=order)), tuple(kept))
 
 
 def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom on top.
 
     From what the closed form asks for in steps that double, up or down, until one keeps the limits and a smaller one
-    does not; then halfway between the two.
+    does not; then halfway between the two.  Fewer than hold the load in closed form are not tried: in a run that ends,
+    their queue has not grown as far as it will.
     """
-    most = most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas)
-    tried = min(candidate.num_replicas, most)
+    least = candidate.num_bound
+    most = most or max(least, ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
+    tried = min(max(least, candidate.num_replicas), most)
     step = max(1, round(STEP * tried))
     best = _simulated(candidate, tried, seed)
     broken, enough = (0, tried) if best.keeps else (tried, 0)
-    while (broken < most and not enough) or (enough > 1 and not broken):
-        tried = max(1, enough - step) if enough else min(most, broken + step)
+    while (broken < most and not enough) or (enough > least and not broken):
+        tried = max(least, enough - step) if enough else min(most, broken + step)
         found, step = _simulated(candidate, tried, seed), 2 * step
         best = found if found.keeps or not enough else best
         broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    while best.keeps and enough - broken > max(1.0, RESOLUTION * enough):
-        tried = (broken + enough) // 2
+    while best.keeps and enough - max(broken, least - 1) > max(1.0, RESOLUTION * enough):
+        tried = (max(broken, least - 1) + enough) // 2
         found = _simulated(candidate, tried, seed)
         best = found if found.keeps else best
         broken, enough = (broken, tried) if found.keeps else (tried, enough)
@@ -77,48 +96,79 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 
 
 def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
-    """Some of so many replicas under their share of the load: as many as the least number of requests keeps busy."""
+    """Some of so many replicas under their share of the load."""
+    demand, each = candidate.demand, candidate.full_rate_per_s / count
     waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
-    stay = waits_s + candidate.state.tpot_s * candidate.demand.load.output
-    each = candidate.full_rate_per_s / count
-    num = min(count, max(LEAST_SIMULATED, int(REQUESTS_SIMULATED / (STAYS_SIMULATED * each * stay))))
-    pool = Pool(replica=candidate.replica, count=num, table=candidate.held.price.table)
-    if candidate.demand.reuse is not None:
-        run = _in_turns(candidate, pool, each * num, seed)
+    stay_s = waits_s + candidate.state.tpot_s * demand.load.output
+    recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
+    long = length_of(
+        candidate.held, each, count, stay_s, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
+    )
+    fleet = Fleet(
+        pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)
+    )
+    if demand.reuse is not None:
+        run = _in_turns(candidate, fleet, long.rate_per_s, seed)
     else:
-        run = _alone(candidate, pool, each * num, stay, seed)
+        run = in_share(fleet, demand, long, long.num_replicas / count, seed)
     added = count - candidate.num_replicas
     return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
 
 
-def _alone(candidate: Candidate, pool: Pool, share: float, stay: float, seed: int) -> ServingRun:
+def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
+    """Single requests at a rate, or those that were recorded, which come to so large a part of all replicas."""
+    if demand.stretch is not None:
+        return _replayed(fleet, demand, demand.stretch, long, part, seed)
+    return _alone(fleet, demand, long, seed)
+
+
+def _alone(fleet: Fleet, demand: Demand, long: Length, seed: int) -> ServingRun:
     """Single requests that come at a rate."""
-    traffic = candidate.demand.traffic
     asked = msgspec.structs.replace(
-        traffic,
-        arrivals=_at_rate(traffic, share),
+        demand.traffic,
+        arrivals=_at_rate(demand.traffic, long.rate_per_s),
         users=None,
-        num_requests=max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * share * stay)),
+        num_requests=long.num_requests,
     )
-    window = measured_window(asked.num_requests / share, stay, num_requests=asked.num_requests)
     return simulate_serving(
-        Fleet(pools=(pool,)),
+        fleet,
         generate(asked, seed),
-        slo=candidate.demand.promise,
+        slo=demand.promise,
         seed=seed,
-        warmup_s=window.start_s,
-        measure_until_s=window.end_s,
-        measure_rows=window.num_rows,
+        warmup_s=long.window.start_s,
+        measure_until_s=long.window.end_s,
+        measure_rows=long.window.num_rows,
     )
 
 
-def _in_turns(candidate: Candidate, pool: Pool, share: float, seed: int) -> ServingRun:
+def _replayed(
+    fleet: Fleet, demand: Demand, recorded: Stretch, long: Length, part: float, seed: int
+) -> ServingRun:
+    """The stretch of a trace as it was recorded, faster by the headroom; of many replicas what comes to some of them.
+
+    It is played on from its beginning until each of its requests is measured, and until there are enough.
+    """
+    trace = recorded.thinned(part, seed) if part < 1.0 else recorded.trace
+    filling = ceil((max(long.fills_s, EDGE_STAYS * long.stay_s) + EDGE_STAYS * long.stay_s) * long.rate_per_s)
+    long = long._replace(num_requests=max(long.num_requests, len(trace.requests) + filling))
+    return simulate_serving(
+        fleet,
+        replay(trace, speed_ratio=long.rate_per_s / trace.rate_per_s, num=long.num_requests),
+        slo=demand.promise,
+        seed=seed,
+        warmup_s=long.window.start_s,
+        measure_until_s=long.window.end_s,
+        measure_rows=long.window.num_rows,
+    )
+
+
+def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> ServingRun:
     """Conversations, each of which stays on its replica; users ask again when they have read and thought.
 
     A run begins as the closed form has it at that load: where that holds less, with caches that have dropped what was
     there, from which replicas that keep their limits recover.
     """
-    demand, fleet = candidate.demand, Fleet(pools=(pool,), routing=TURNS_ROUTING)
+    demand, fleet = candidate.demand, msgspec.structs.replace(fleet, routing=TURNS_ROUTING)
     users = demand.traffic.users
     if users is not None:
         num = max(1, round(demand.users * candidate.full_load_ratio * share / candidate.full_rate_per_s))

@@ -1,6 +1,7 @@
 """What comes in and within which limits it must be answered.
 
-offered = users / (output · TPOT limit + think)     users who read at the pace of the limit, or the rate itself
+offered = users / (output · TPOT limit + think)     users who read at the pace of the limit, or the rate itself;
+                                                    of a trace that of its busiest stretch
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
 from datahall.workload.traffic.sharing import Reuse
+from datahall.workload.traffic.stretch import Stretch, busiest
 from datahall.workload.traffic.traffic import Traffic, describe
 
 
@@ -30,18 +32,41 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float
     users: int = 0  # 0: the rate was given
     think_s: float = 0.0
-    cut_fraction: float  # of requests that are shortened to fit the context, or left out
+    cut_fraction: float = 0.0  # of requests that are shortened to fit the context, or left out
+    stretch: Stretch | None = None  # of a recorded trace, whose requests these are
+
+    @property
+    def whole_prompt(self) -> int:
+        """Tokens of a mean prompt, whole ones."""
+        return round(self.load.prompt)
+
+    @property
+    def whole_output(self) -> int:
+        """Tokens of a mean answer, whole ones."""
+        return round(self.load.output)
 
     @property
     def reading_tokens_per_s(self) -> float:
         """The pace at which each user reads: that of the limit."""
         return 1.0 / self.promise.tpot_s
 
+    @property
+    def finds_cached(self) -> bool:
+        """Whether caches may have some of a prompt: of earlier turns, or what requests have in common."""
+        if self.stretch is not None:
+            own = self.stretch.requests
+            return bool(own.blocks.size or (own.shared > 0).any() or (own.after >= 0).any())
+        talk = self.traffic.conversation
+        return self.reuse is not None or bool(talk.system_tokens or talk.quoted_tokens)
+
 
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
     said, promise = scenario.one(Said), scenario.one(Promise)
-    traffic = requests_of(said, scenario.one(Deployment).max_context or model.max_context)
+    longest = scenario.one(Deployment).max_context or model.max_context
+    if said.trace:
+        return _recorded(said, promise, longest)
+    traffic = requests_of(said, longest)
     load, cut = load_of(traffic), describe(traffic).cut_fraction
     uses = reuse(traffic) if in_turns(traffic) else None
     if traffic.users is None:
@@ -55,7 +80,7 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
             cut_fraction=cut,
         )
     think_s = traffic.users.think.mean_s
-    rate = traffic.users.num / (load.output * promise.tpot_s + think_s)
+    rate = users_per_s(traffic.users.num, load, promise, think_s)
     return Demand(
         traffic=traffic,
         load=load,
@@ -66,3 +91,23 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
         think_s=think_s,
         cut_fraction=cut,
     )
+
+
+def users_per_s(num_users: int, load: Load, promise: Promise, think_s: float) -> float:
+    """Requests per second of users who read at the pace of the limit and then think."""
+    return num_users / (load.output * promise.tpot_s + think_s)
+
+
+def _recorded(said: Said, promise: Promise, longest: int) -> Demand:
+    """The busiest stretch of a trace; the closed form sees the mean of its requests, and nothing that they share."""
+    traffic = requests_of(said, 0)  # an engine refuses what is recorded and too long, and cuts nothing
+    assert traffic.trace is not None
+    found = busiest(traffic.trace, said.busiest_s, longest)
+    prompt, output = found.requests.prompt, found.requests.output
+    load = Load(
+        prompt=float(prompt.mean()),
+        output=float(output.mean()),
+        spread=float(prompt.std() / prompt.mean()),
+        output_spread=float(output.std() / output.mean()),
+    )
+    return Demand(traffic=traffic, load=load, promise=promise, rate_per_s=found.rate_per_s, stretch=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datahall.catalog.entries.chip import Chip
+from datahall.economics.early import check_buying, unweighed
 from datahall.errors import UnsupportedError
 from datahall.inference.closed_form.early import check_closed_form
 from datahall.inference.early import check_drafts, check_format, check_switched
@@ -11,8 +12,10 @@ from datahall.planner.serving.refusal import Refused, nothing_serves
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.workload.precision import Precision
 
+OF_AN_API = ("api", "cached", "batched")
 USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 
 
@@ -21,6 +24,16 @@ def candidate_chips(scenario: Scenario) -> list[Chip]:
     implied = implied_chip(scenario)
     names = scenario.one(Candidates).chips or USUAL_CHIPS
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
+
+
+def check_plan(scenario: Scenario) -> None:
+    """Refuse a plan of what is no service, and terms of ways to buy that it does not weigh."""
+    check_buying(scenario)
+    ways = scenario.one(Purchase).buy
+    for name in OF_AN_API:
+        if scenario.given(name) and "api" not in ways:
+            raise unweighed(name, "api", ways)
+    check_service(scenario)
 
 
 def check_service(scenario: Scenario) -> None:

@@ -26,7 +26,7 @@ SEARCHED = "chosen by the search: the fewest chips that keep the limits"
 
 
 def chips_figure(best: Proposal) -> Breakdown:
-    """chips = (⌈offered / (held × (1 − headroom))⌉ ± what simulation asked for) × chips of a replica.
+    """chips = (⌈offered / (held × (1 − headroom))⌉ ± what simulation asked for + spare) × chips of a replica.
 
     The search chose the degrees of a replica that nobody says.
     """
@@ -53,6 +53,9 @@ def chips_figure(best: Proposal) -> Breakdown:
         if closed.band is not None:  # the closed form is as far off as it would be, in proportion
             low, high = closed.band.low / closed.value, closed.band.high / closed.value
             replicas = replicas.with_band(low, high, closed.band.basis)
+    if best.num_spare:
+        spare = given("spare", best.num_spare, "count", field="spare")
+        replicas = total("replicas, with spare ones", (replicas, spare))
     degrees = [
         chosen(name, getattr(best.replica, name), "count", SEARCHED).unless_said(name)
         for name in ("tp", "pp", "dp")
@@ -82,7 +85,13 @@ def latency_figures(best: Candidate) -> dict[str, Breakdown]:
 
 
 def _offered(demand: Demand) -> Breakdown:
-    """Requests per second: as given, or of users who read at the pace of the limit."""
+    """Requests per second: as given or recorded, or of users who read at the pace of the limit."""
+    if demand.stretch is not None:
+        part = "all of the trace" if demand.stretch.is_whole else "the busiest stretch of the trace"
+        num = derived("requests", float(len(demand.stretch.requests)), "count", part)
+        return quotient(
+            "offered", num, derived("until the next comes", demand.stretch.span_s, "s", part), "requests/s"
+        )
     if not demand.users:
         return given("offered", demand.rate_per_s, "requests/s", field="rate")
     limit = given("TPOT limit", demand.promise.tpot_s, "s", field="tpot")

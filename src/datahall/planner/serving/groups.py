@@ -76,9 +76,9 @@ def _legal(model: Model, sharding: Sharding) -> bool:
 
 
 def on_its_fabric(
-    replica: Replica, demand: Demand, headroom: float, catalog: Catalog, wiring: Wiring
+    replica: Replica, demand: Demand, headroom: float, catalog: Catalog, wiring: Wiring, num_spare: int
 ) -> tuple[Held, int]:
-    """What a group holds, and how many that takes, on a machine that joins all of them: it grows until it does.
+    """What a group holds, and how many that takes, on a machine that joins them and spare ones: it grows until it does.
 
     What has failed counts once the machine has its size: before, it may not have the part.
     """
@@ -87,7 +87,7 @@ def on_its_fabric(
         joined, count = 0, max(1, count)
         while count > joined:
             joined = count
-            there = placed(replica, joined, wires, catalog)
+            there = placed(replica, joined + num_spare, wires, catalog)
             if most is None or there.system != most.replica.system:
                 most = _held(there, demand)
             count = num_replicas(most, demand.rate_per_s, headroom)

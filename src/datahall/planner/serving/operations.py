@@ -12,7 +12,7 @@ from datahall.inference.memory.kv_pool import weight_bytes
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.plan import ServingPlan
 from datahall.power.sections.service import ServicePower
-from datahall.power.sections.unknown import power_or_why
+from datahall.power.sections.unknown import UnknownPower, power_or_why
 from datahall.power.site import Machines, building_of, lone_machines, machines_of
 from datahall.reliability.sections.upkeep import upkeep_of
 from datahall.scenario.scenario import Scenario
@@ -24,17 +24,24 @@ def with_operations(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     best = plan.chosen
     replica, catalog = best.replica, scenario.catalog
     weights = weights_need(catalog, replica.chip, weight_bytes(replica), replica.num_chips)
-    upkeep = upkeep_of(scenario, replica.chip, best.num_replicas, replica.num_chips, weights.load_s)
+    upkeep = upkeep_of(
+        scenario, replica.chip, best.num_deployed, replica.num_chips, weights.load_s, num_spare=best.num_spare
+    )
     plan = plan.with_section(upkeep).with_section(weights)
-    power = power_or_why(replica.chip, lambda: _machines(best, scenario), partial(_power, best, scenario))
-    return plan.with_section(power)
+    return plan.with_section(power_of(best, scenario))
+
+
+def power_of(best: Candidate, scenario: Scenario) -> ServicePower | UnknownPower:
+    """What a candidate draws, or that nobody knows it."""
+    chip = best.replica.chip
+    return power_or_why(chip, lambda: _machines(best, scenario), partial(_power, best, scenario))
 
 
 def _power(best: Candidate, scenario: Scenario, machines: Machines) -> ServicePower:
     site = scenario.one(Site)
     return ServicePower(
         held=best.held,
-        num_replicas=best.num_replicas,
+        num_replicas=best.num_deployed,
         rate_per_s=best.offered_per_s,
         full_rate_per_s=best.full_rate_per_s,
         machines=machines,

@@ -8,10 +8,10 @@ from time import perf_counter
 
 import msgspec
 
+from datahall.events.progress import reported
 from datahall.planner.sweep import processes
 from datahall.planner.sweep.journal import Journal
 from datahall.planner.sweep.processes import Point, num_cores
-from datahall.planner.sweep.progress import reported
 from datahall.planner.sweep.worker import answerer
 
 WORTH_S = 3.0  # what is left to answer, below which starting processes takes longer than it saves

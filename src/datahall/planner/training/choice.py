@@ -6,6 +6,7 @@ What the choice hangs on, and what is traded for what, is searched here too; `an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ MOST_SIMULATED = 24
 MOST_COUNTS = 2  # numbers of chips below the one asked for whose layouts are searched whole
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
 STEP_TIME = Objective("step time", "s")
+StepValue = Callable[[Execution], float]  # what a layout takes of an objective on the same chips
 
 
 def plan_on_chips(
@@ -55,10 +57,13 @@ def plan_on_chips(
     *,
     options: Options = WIDE,
     num_simulated: int = NUM_SIMULATED,
+    step_value: StepValue | None = None,
 ) -> TrainingPlan:
     """The fastest layout that fits on so many chips; where none does, an `InfeasibleError` with the way out."""
     kept = job.books(framework)
-    plan = best_of(job, machine, num_chips, num_tokens, framework, kept, options, num_simulated)
+    plan = best_of(
+        job, machine, num_chips, num_tokens, framework, kept, options, num_simulated, step_value=step_value
+    )
     fronts = chips_against_time(plan.search, machine, plan.chosen, plan.num_steps)
     near = 0 if plan.batch_divides else nearest_batch(plan.search, plan.chosen, machine(num_chips))
     return msgspec.structs.replace(
@@ -78,11 +83,13 @@ def best_of(
     *,
     within_s: float = inf,
     above: int = 0,
+    step_value: StepValue | None = None,
 ) -> TrainingPlan:
     """The fastest plan on at most so many chips: on all of them, or where that is faster with some left idle.
 
     On all of them a simpler layout is taken only where it is no slower than the run on fewer, and where some layout
     takes no more than `within_s` for a step, one that does.  Numbers of chips up to `above` need no look.
+    With a `step_value` it is that of the simulated layouts which has the least of it, of those within the time.
     """
     refusal: DatahallError | None = None
     on_all: Simulated | None = None
@@ -105,7 +112,8 @@ def best_of(
         assert refusal is not None
         raise refusal
     limit_s = min(within_s, on_fewer_s) if best.fastest_s <= within_s else on_fewer_s
-    plan = chosen_of(best, num_tokens, limit_s)
+    least = None if step_value is None else best.least(step_value, within_s)
+    plan = chosen_of(best, num_tokens, limit_s, least)
     return msgspec.structs.replace(
         plan,
         hurried=best.simplest(inf) != best.simplest(within_s),
@@ -146,11 +154,18 @@ class Simulated(NamedTuple):
         """The layout that is chosen, by its place."""
         return simplest(self.found, {place: run.step_s for place, run in self.runs.items()}, within_s)
 
+    def least(self, step_value: StepValue, within_s: float) -> int:
+        """The layout with the least of something, by its place; of those within a time, if one is."""
+        in_time = [place for place, run in self.runs.items() if run.step_s <= within_s]
+        return min(in_time or self.runs, key=lambda place: step_value(self.runs[place]))
 
-def chosen_of(simulated: Simulated, num_tokens: float, within_s: float = inf) -> TrainingPlan:
-    """The plan that takes the simplest of the layouts that are as fast as can be told."""
+
+def chosen_of(
+    simulated: Simulated, num_tokens: float, within_s: float = inf, place: int | None = None
+) -> TrainingPlan:
+    """The plan that takes a layout by its place, or the simplest of the layouts that are as fast as can be told."""
     found, runs = simulated
-    first = simulated.simplest(within_s)
+    first = simulated.simplest(within_s) if place is None else place
     others = sorted((place for place in runs if place != first), key=lambda place: runs[place].step_s)
     others += [place for place in found.best(NUM_SHOWN) if place not in runs]
     return TrainingPlan(

@@ -1,51 +1,61 @@
-"""The fewest chips that are done by a deadline, and the layout of the run on them.
+"""The chips that are done by a deadline with the least of what is wanted, and the layout of the run on them.
 
 Done is a run when nine of ten of its kind are, with their interruptions, as `simulate run` has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from math import inf, isfinite
 
 import msgspec
 
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.planner.plan import Objective, Refusal
+from datahall.planner.plan import Refusal
 from datahall.planner.training.choice import with_reasons
 from datahall.planner.training.dated import Question
 from datahall.planner.training.late import too_late
+from datahall.planner.training.money.aim import CHIPS
+from datahall.planner.training.money.cost import cost_usd
 from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.setup import of_any_size
 from datahall.training.step.step import Job
-from datahall.workload.flops import training_flop_per_token
 
-CHIPS = Objective("chips", "count")
+FEW_SERVERS = 8  # of which all numbers above the fewest are tried
+MOST_WORSE = 2  # numbers of chips above the fewest that are tried and have no less of the objective
 MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and one that is in time
 
 
 def plan_by_deadline(asked: Question, deadline_s: float, most_chips: int = MOST_CHIPS) -> TrainingPlan:
-    """The fewest chips, in whole servers, with which nine of ten runs are done by a deadline; at most so many.
+    """The chips, in whole servers, with which nine of ten runs keep a deadline at the least cost; at most so many.
 
-    Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before.
+    Powers of two of them and three halves are tried until one is in time, then numbers between it and the one before:
+    the fewest.  Where these are not what is wanted, or cost too much, more are tried while that gives less of it.
     """
     one_of_it = of_any_size(asked.machine)
     needed = _ideal_chips(asked.job, one_of_it, deadline_s, asked.num_tokens)
     tries = _Tries(asked, deadline_s)
     below = 0
-    for num_chips in _counts(one_of_it, most_chips):
+    counts = _counts(one_of_it, most_chips)
+    for num_chips in counts:
         if num_chips < needed and (num_chips < most_chips or most_chips == MOST_CHIPS):
             below = num_chips
             continue
         plan = tries.add(num_chips, below)
         if plan is None:
-            if tries.weighed and num_chips > asked.job.global_batch * one_of_it.num_domain:
+            if tries.weighed and num_chips > asked.job_on(num_chips).global_batch * one_of_it.num_domain:
                 break  # more chips than the batch can feed
         elif plan.in_time:
             server = _server(one_of_it)
-            return _in_time(_fewest(plan, below, server, tries), server, tries)
+            fewest = _fewest(plan, below, server, tries)
+            too_few = tuple(tries.refused)
+            few = most_chips <= FEW_SERVERS * server
+            more = range(fewest.num_chips + server, most_chips + 1, server) if few else counts
+            least = _least(fewest, more, tries, worse=FEW_SERVERS if few else MOST_WORSE)
+            return _in_time(least, server, tries, too_few)
         elif tries.no_longer_help:
             break
         below = num_chips
@@ -76,6 +86,7 @@ class _Tries:
             self.refused.append(Refusal(what=counted(num_chips, "chip"), why=error.message, hint=error.hint))
             return None
         plan = msgspec.structs.replace(plan, num_asked=plan.num_chips)  # what would stay idle is not taken
+        plan = self.asked.aim.priced(plan)
         self.counts.append(Tried(num_chips, plan.num_chips))
         self.weighed.append(plan)
         return plan
@@ -90,7 +101,9 @@ class _Tries:
     def fewest_first(self) -> tuple[Weighed, ...]:
         """The best on each number of chips that was used."""
         used = {
-            plan.num_chips: Weighed(plan.chosen, plan.elapsed_s, plan.done_s, plan.in_time)
+            plan.num_chips: Weighed(
+                plan.chosen, plan.elapsed_s, plan.done_s, plan.in_time, _known(cost_usd(plan))
+            )
             for plan in self.weighed
         }
         return tuple(used[count] for count in sorted(used))
@@ -110,11 +123,36 @@ def _fewest(plan: TrainingPlan, below: int, server: int, tries: _Tries) -> Train
     return plan
 
 
-def _in_time(plan: TrainingPlan, server: int, tries: _Tries) -> TrainingPlan:
+def _known(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _least(fewest: TrainingPlan, counts: Iterable[int], tries: _Tries, *, worse: int) -> TrainingPlan:
+    """Of the plans in time the one with the least of the objective, within the budget if one is.
+
+    More chips are tried until so many numbers of them one after the other give no less of it.
+    """
+    aim = tries.asked.aim
+    if aim.objective == CHIPS and not aim.over(fewest):
+        return fewest
+    left, best = worse, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
+    above = fewest.num_chips
+    for num_chips in counts:
+        if not left:
+            break
+        if all(one.num_chips != num_chips for one in tries.counts):
+            plan = tries.add(num_chips, above)
+            value = inf if plan is None or not plan.in_time else aim.pays(plan)
+            left, best = (worse, value) if value < best else (left - 1, best)
+        above = num_chips
+    return min((plan for plan in tries.weighed if plan.in_time), key=aim.key)
+
+
+def _in_time(plan: TrainingPlan, server: int, tries: _Tries, too_few: tuple[Refusal, ...]) -> TrainingPlan:
     return msgspec.structs.replace(
         with_reasons(plan),
-        objective=CHIPS,
-        refusals=tuple(tries.refused),
+        objective=tries.asked.aim.objective,
+        refusals=too_few,
         weighed=tries.fewest_first,
         tried=tuple(sorted(tries.counts)),
         in_servers=server > 1 and not any(one.num_chips % server for one in tries.counts),
@@ -123,7 +161,7 @@ def _in_time(plan: TrainingPlan, server: int, tries: _Tries) -> TrainingPlan:
 
 def _ideal_chips(job: Job, cluster: Cluster, deadline_s: float, num_tokens: float) -> float:
     """Chips that would be enough at the peak: fewer need no look."""
-    work_flop = num_tokens * float(training_flop_per_token(job.model, job.seq))
+    work_flop = num_tokens * job.flop_per_token
     return work_flop / (deadline_s * cluster.chip.peak(job.precision.compute))
 
 

@@ -6,13 +6,17 @@ from math import ceil
 
 import msgspec
 
+from datahall.economics.early import check_buying, unweighed
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
-from datahall.fabric.design.early import chosen_parts
+from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
+from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
+from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.early import check_job, check_machine, check_step, says_layout
 from datahall.training.layout.asked import laid_out
@@ -32,6 +36,11 @@ def chips_of(scenario: Scenario) -> int | None:
 
 def check_plan(scenario: Scenario) -> None:
     """Refuse a plan that leaves nothing to choose, or everything; and a job or a machine that cannot be."""
+    for one in on_each(scenario):
+        _check_plan(one)
+
+
+def _check_plan(scenario: Scenario) -> None:
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     if scenario.one(TrainingLayout).file:
         if asked.deadline_s is not None:
@@ -41,16 +50,40 @@ def check_plan(scenario: Scenario) -> None:
                 hint=f"{option('chips')} in place of {option('deadline')}, or leave {option('layout')} out",
             )
         check_step(scenario)
-    if (num_chips is None) == (asked.deadline_s is None):
+    open_number = (
+        num_chips is None and asked.lora is None
+    )  # adapters are laid out on the fewest chips that hold them
+    if (asked.deadline_s is None and open_number) or (asked.deadline_s is not None and num_chips is not None):
         raise ScenarioError(
             "say either how many chips there are or when it must be done",
             field="chips",
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
+    _check_goal(scenario, num_chips)
+    check_buying(scenario)
     check_machine(scenario)
     check_job(scenario)
     if num_chips is not None:
         _check_failed(scenario, num_chips)
+
+
+def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
+    """Refuse tokens of others, which train nothing, and the fewest chips where their number is said."""
+    ways = scenario.one(Purchase).buy
+    if "api" in ways:
+        raise ScenarioError(
+            "an API sells tokens and trains no model",
+            field="buy",
+            hint=option("buy", ",".join(way for way in ways if way != "api") or "rent,own"),
+        )
+    if scenario.given("staff") and "own" not in ways:
+        raise unweighed("staff", "own", ways)
+    if num_chips is not None and scenario.one(Goal).objective == "chips":
+        raise ScenarioError(
+            does_nothing("objective", "how many chips there are is said"),
+            field="objective",
+            hint=f"{option('deadline', '30d')} in place of {option('chips')}",
+        )
 
 
 def _check_failed(scenario: Scenario, num_chips: int) -> None:

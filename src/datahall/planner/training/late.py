@@ -14,7 +14,7 @@ from datahall.planner.training.dated import Question
 from datahall.planner.training.operations import done_by, with_goodput
 from datahall.planner.training.plan import Mended, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
-from datahall.reliability.simulation.story import HOPELESS, nothing_comes
+from datahall.reliability.simulation.story import GIVEN_UP_AFTER, nothing_comes
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
@@ -33,7 +33,7 @@ def mended(plan: TrainingPlan, limit_s: float, scenario: Scenario) -> Mended | N
 
     def done(changed: Scenario) -> bool:
         there = with_goodput(plan, changed)
-        if there.surely_late(min(limit_s, HOPELESS * there.duration_s)):
+        if there.surely_late(min(limit_s, GIVEN_UP_AFTER * there.duration_s)):
             return False
         done_s = done_by(there, changed)
         return done_s < inf and done_s <= limit_s
@@ -93,7 +93,7 @@ def too_late(
         )
     return InfeasibleError(
         f"{late}: the fastest, {counted(best.num_chips, 'chip')}, {takes}; beyond a global batch of "
-        f"{counted(job.global_batch, 'sequence')} more chips have nothing to do",
+        f"{counted(best.job.global_batch, 'sequence')} more chips have nothing to do",
         field="deadline",
         hint=_either(_larger_batch(asked, best, deadline_s), _longer(asked, best, done_s)),
     )
@@ -138,9 +138,9 @@ def _longer(asked: Question, best: TrainingPlan, done_s: float) -> str:
 def _larger_batch(asked: Question, best: TrainingPlan, deadline_s: float) -> str:
     """A global batch that feeds as many more chips as are enough."""
     for times in BATCHES:
-        job = msgspec.structs.replace(asked.job, global_batch=times * asked.job.global_batch)
+        job = msgspec.structs.replace(best.job, global_batch=times * best.job.global_batch)
         num_chips = min(MOST_CHIPS, times * best.num_chips)
-        if _in_time(msgspec.structs.replace(asked, job=job), num_chips, deadline_s):
+        if _in_time(msgspec.structs.replace(asked, job=job, states_batch=True), num_chips, deadline_s):
             return f"cheapest change: {option('global_batch', job.global_batch)}"
     return ""
 

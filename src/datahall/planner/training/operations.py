@@ -13,7 +13,7 @@ from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.training.laid.site import assessed
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
-from datahall.power.sections.unknown import power_or_why
+from datahall.power.sections.unknown import UnknownPower, power_or_why
 from datahall.reliability.job import job_on
 from datahall.reliability.run import length_of, run_of
 from datahall.reliability.sections.goodput import Goodput, goodput_of
@@ -22,6 +22,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.training.layout.asked import said_precision
+from datahall.training.pipeline.execution import Execution
 
 
 def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
@@ -49,16 +50,23 @@ def done_by(plan: TrainingPlan, scenario: Scenario) -> float:
     return story.done_s
 
 
+def energy_of(scenario: Scenario, execution: Execution) -> float:
+    """Energy of a token of a layout on its chips [J]; infinite where nobody knows what they draw."""
+    site = assessed(scenario, execution, execution.cluster.num_chips)
+    found = power_or_why(execution.cluster.chip, lambda: site.machines, lambda _: site)
+    return inf if isinstance(found, UnknownPower) else found.token_j
+
+
 def with_site(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with what it reads, and what its site draws where that is known.
 
-    The site is of the chips of the run; those that stay idle draw more beside it, those that have failed nothing.
+    The site is of the chips of the run and of those that stay idle beside it; those that have failed draw nothing.
     """
     plan = plan.with_section(text_need(scenario.catalog, plan.num_tokens, plan.execution.tokens_per_s))
-    site, whole = (assessed(scenario, plan.execution, num) for num in (plan.num_chips, plan.num_working))
+    working, site = (assessed(scenario, plan.execution, num) for num in (plan.num_chips, plan.num_working))
     power = power_or_why(
         plan.cluster.chip,
         lambda: site.machines,
-        lambda _: RunPower(site=site, num_tokens=plan.num_tokens, with_idle=whole if plan.num_idle else None),
+        lambda _: RunPower(site=site, num_tokens=plan.num_tokens, at_work=working if plan.num_idle else None),
     )
     return plan.with_section(power)

@@ -9,11 +9,14 @@ from math import inf
 from typing import NamedTuple
 
 from datahall.cluster.cluster import Cluster
+from datahall.economics.sections.run import TrainingCost
 from datahall.errors import option
+from datahall.fabric.design.bill import Bill
 from datahall.planner.plan import Alternative, Plan
 from datahall.planner.training.candidate import Candidate, Chosen
 from datahall.planner.training.trade import OnChips, chip_hours
 from datahall.reliability.sections.goodput import Goodput
+from datahall.scenario.scenario import Scenario
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.search import Change, Elsewhere, Loss, Search
 from datahall.training.memory.offload import Line
@@ -52,6 +55,26 @@ class Mended(NamedTuple):
         return option(self.name, self.text)
 
 
+class Fix(NamedTuple):
+    """A change of one input with which a run is paid for."""
+
+    name: str  # of the input
+    text: str  # as it is typed
+    cost_usd: float
+
+    @property
+    def words(self) -> str:
+        return option(self.name, self.text)
+
+
+class Over(NamedTuple):
+    """By how much a run costs more than it may, and what would be enough."""
+
+    by_usd: float
+    by_fraction: float
+    fixes: tuple[Fix, ...]
+
+
 class Present(NamedTuple):
     """The layout of somebody's file on the same chips, and how it compares with the chosen one."""
 
@@ -79,6 +102,17 @@ class Weighed(NamedTuple):
     elapsed_s: float  # expected
     done_s: float | None  # by when nine of ten runs are; None: surely too late
     in_time: bool
+    cost_usd: float | None = None  # None where nobody prices it
+
+
+class OnFabric(NamedTuple):
+    """The run on one of several fabrics: its plan with the parts of its network, or why there is none."""
+
+    topology: str
+    scenario: Scenario
+    plan: TrainingPlan | None
+    network: Bill | None = None  # None: no design of parts
+    why: str = ""
 
 
 class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
@@ -116,6 +150,8 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     offload: tuple[Line, ...] = ()  # what the chosen layout keeps outside its chips
     chips_front: tuple[OnChips, ...] = ()  # the same run on fewer and on more chips
     present: Present | None = None  # the layout that somebody has, where they say it
+    budget_usd: float | None = None  # the most that it may cost
+    over: Over | None = None  # it costs more
 
     @property
     def job(self) -> Job:
@@ -142,6 +178,11 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def num_idle(self) -> int:
         """Chips that work and that the run is faster without."""
         return max(0, self.num_working - self.num_chips)
+
+    @property
+    def num_there(self) -> int:
+        """Chips that are paid for: all there are, or those that it takes."""
+        return max(self.num_asked, self.num_chips)
 
     @property
     def num_working(self) -> int:
@@ -201,6 +242,17 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
         """The run on twice the chips, where some layout fits them."""
         wider = (one.candidate for one in self.chips_front)
         return next((one for one in wider if one.num_chips == 2 * self.num_chips), None)
+
+    @property
+    def num_in_time(self) -> int:
+        """Numbers of chips that were tried for a deadline and keep it."""
+        return sum(one.in_time for one in self.weighed)
+
+    @property
+    def under_usd(self) -> float:
+        """What is left of the budget; below 0 where it is too little."""
+        assert self.budget_usd is not None
+        return self.budget_usd - (self.part(TrainingCost).cost_usd or 0.0)
 
     @property
     def spare_s(self) -> float:

@@ -1,36 +1,28 @@
-"""Figures of a site over time: what it draws, how far that swings, and the energy and carbon of so many steps."""
+"""Figures of a site over time: what it draws, how far that swings, and the energy of so many steps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datahall.breakdown import Breakdown, again, derived, fact, given, modelled, product, quotient, total
+from datahall.breakdown import Breakdown, again, derived, given, modelled, product
+from datahall.training.pipeline.figure import steps_figure
 
 if TYPE_CHECKING:
-    from datahall.catalog.entries.site.grid import Grid
     from datahall.power.assessment import Assessment
 
 THROUGH = "the chips through a step, phase by phase, behind what smooths them (power/swing/trace.py)"
 
 
-def drawn_figure(site: Assessment) -> Breakdown:
-    """What a site draws in the mean, with what its remedies burn or lose."""
-    if not site.is_remedied:
-        return site.drawn
-    burnt = derived("burnt or lost by its remedies", site.as_asked.cost_w, "w", "power/swing/remedies.py")
-    return total("site power, drawn with its remedies", (site.drawn, burnt))
-
-
 def peak_figure(site: Assessment) -> Breakdown:
     """The most of a step."""
-    drawn = again(drawn_figure(site))
+    drawn = again(site.with_remedies)
     found = modelled("peak", site.as_asked.trace.peak_w, "w", THROUGH, drawn, *_levels(site))
     return _as_far_off(found, drawn)
 
 
 def swing_figure(site: Assessment) -> Breakdown:
     """From the least of a step to the most."""
-    drawn = again(drawn_figure(site))
+    drawn = again(site.with_remedies)
     found = modelled("swing", site.as_asked.trace.swing_w, "w", THROUGH, drawn, *_levels(site))
     return _as_far_off(found, drawn)
 
@@ -53,24 +45,9 @@ def _as_far_off(figure: Breakdown, drawn: Breakdown) -> Breakdown:
     return figure.with_band(low, high, drawn.band.basis)
 
 
-def token_figure(site: Assessment) -> Breakdown:
-    """Energy of the site for a token that is trained on."""
-    return quotient("energy of a token", again(drawn_figure(site)), _rate(site), "j_per_token")
-
-
 def run_figure(site: Assessment, num_tokens: float) -> Breakdown:
     """Energy of the steps in which so many tokens are trained on."""
-    num = derived("steps", site.execution.job.num_steps(num_tokens), "count", "whole ones, for all tokens")
-    steps = product("time of the steps", (num, derived("a step", site.execution.step_s, "s")), "s")
-    return product("energy of the steps", (again(drawn_figure(site)), steps), "j")
-
-
-def _rate(site: Assessment) -> Breakdown:
-    return derived("tokens per second", site.execution.tokens_per_s, "tokens_per_s", "of the simulated step")
-
-
-def carbon_figure(energy: Breakdown, grid: Grid) -> Breakdown:
-    """Carbon of some energy, in the mean of a year."""
-    known = grid.facts["carbon_kg_per_j"]
-    each = fact(f"carbon in {grid.title}", known.value, known.unit, known.source, note=known.note)
-    return product(f"carbon of the {energy.name}", (again(energy), each), "kg")
+    steps = derived(
+        "time of the steps", steps_figure(site.execution, num_tokens).value, "s", "whole ones, for all tokens"
+    )
+    return product("energy of the steps", (again(site.with_remedies), steps), "j")

@@ -9,13 +9,11 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.power.assessment import Assessment
+from datahall.power.carbon import carbon_figure
 from datahall.power.sections.figure import (
-    carbon_figure,
-    drawn_figure,
     peak_figure,
     run_figure,
     swing_figure,
-    token_figure,
 )
 
 
@@ -28,25 +26,25 @@ class Idle(NamedTuple):
 
 
 class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A site that trains on so many tokens."""
+    """A site that trains on so many tokens, chips that stay idle included."""
 
-    site: Assessment  # of its chips
+    site: Assessment
     num_tokens: float
-    with_idle: Assessment | None = None  # the same with chips that stay idle beside them
+    at_work: Assessment | None = None  # the same without chips that stay idle, where some do
 
     @property
     def idle(self) -> Idle | None:
         """What the chips that stay idle add."""
-        site, whole = self.site, self.with_idle
-        if whole is None:
+        site, working = self.site, self.at_work
+        if working is None:
             return None
-        plates_w = whole.provisioned.value - site.provisioned.value
-        return Idle(whole.num_chips - site.num_chips, plates_w, whole.site_w - site.site_w)
+        plates_w = site.provisioned.value - working.provisioned.value
+        return Idle(site.num_chips - working.num_chips, plates_w, site.site_w - working.site_w)
 
     @cached_property
     def drawn(self) -> Breakdown:
         """In the mean, with the remedies of the site."""
-        return drawn_figure(self.site)
+        return self.site.with_remedies
 
     @cached_property
     def peak(self) -> Breakdown:
@@ -61,7 +59,7 @@ class RunPower(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def token(self) -> Breakdown:
         """Energy of a token."""
-        return token_figure(self.site)
+        return self.site.token
 
     @cached_property
     def energy(self) -> Breakdown:

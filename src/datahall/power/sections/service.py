@@ -10,8 +10,8 @@ from datahall.breakdown import Breakdown, again, assumed, derived, difference, p
 from datahall.catalog.entries.site.grid import Grid
 from datahall.inference.closed_form.capacity import Held
 from datahall.power.activity import IDLE
+from datahall.power.carbon import carbon_figure
 from datahall.power.chip import chip_power
-from datahall.power.sections.figure import carbon_figure
 from datahall.power.serving import replica_power
 from datahall.power.site import Building, Machines, drawn, provisioned
 from datahall.units import DAY_S

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from math import log
+from math import ceil, log
 from typing import NamedTuple
 
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
-from datahall.errors import InfeasibleError, option
+from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
-from datahall.reliability.availability import Slice, slice_of
 from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
 from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all
-from datahall.reliability.blast.rates import SHOCK
-from datahall.reliability.process import FailureProcess, lemon_share, mttf_s
-from datahall.reliability.spares import Spares, node_availability, nodes_away, spares_for
+from datahall.reliability.nodes.availability import Slice, slice_of
+from datahall.reliability.nodes.spares import Spares, node_availability, nodes_away, spares_for
+from datahall.reliability.process import SHOCK, FailureProcess, lemon_share, mttf_s
 from datahall.reliability.survival import FEWER
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.failures import FailureRates
 from datahall.units import DAY_S, HOUR_S, short
 
@@ -108,6 +108,21 @@ def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
         spares=spares_for(rates.process, asked.enough_fraction),
         slices=_slices(made, rates.process, catalog),
         is_stated=rates.stated,
+    )
+
+
+def check_hosts(asked: FabricDesign, made: Design) -> None:
+    """Refuse a domain that no whole servers make and no server is made of: what a server takes down is unclear."""
+    domain, host = made.parts.num_domain, made.parts.server.num_host_chips
+    if asked.domain is None or domain % host == 0 or host % domain == 0:
+        return
+    near = " or ".join(
+        option("domain", size) for size in (domain // host * host, ceil(domain / host) * host) if size
+    )
+    raise ScenarioError(
+        f"a domain of {domain} chips is no whole number of servers of {host}, nor is a server one of domains",
+        field="domain",
+        hint=f"{near}, or what divides {host}",
     )
 
 

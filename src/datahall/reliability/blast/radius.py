@@ -22,7 +22,8 @@ from datahall.fabric.topology.graph import ACCESS, FABRIC
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cubes, num_circuit_switches
 from datahall.reliability.asked import process_asked
 from datahall.reliability.blast.part import Part
-from datahall.reliability.blast.rates import SHOCK, Rates
+from datahall.reliability.blast.rates import Rates
+from datahall.reliability.process import SHOCK
 from datahall.reliability.survival import survivals
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.operations.failures import FailureRates

@@ -10,10 +10,9 @@ from datahall.catalog.entries.failures import FailurePreset
 from datahall.catalog.fact import Fact
 from datahall.counted import counted
 from datahall.reliability.asked import gpu_fleets
-from datahall.reliability.process import FailureProcess, table_of
+from datahall.reliability.process import SHOCK, FailureProcess, table_of
 from datahall.units import DAY_S
 
-SHOCK = "shock"  # the component that comes on top of what was published
 RESET = "node-reset"  # how a node comes back that needs no repair
 
 

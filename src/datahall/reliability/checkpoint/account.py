@@ -46,8 +46,7 @@ def restarting_fraction(plan: CheckpointPlan) -> float:
     """The share of the time that goes to restarts, where a failure begins one anew: 1 − e^{−R/M}."""
     if plan.mttf_s == inf:
         return 0.0
-    restart_s = plan.fixed_s + sum(one.share_fraction * one.tier.load_s for one in plan.cadences)
-    return 1.0 - exp(-restart_s / plan.mttf_s)
+    return 1.0 - exp(-plan.restarting_s / plan.mttf_s)
 
 
 def restarts_cost_most(plan: CheckpointPlan) -> bool:

@@ -57,6 +57,15 @@ class CheckpointPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.fixed_s + sum(waited)
 
     @property
+    def restarting_s(self) -> float:
+        """The mean restart alone."""
+        return self.fixed_s + sum(one.share_fraction * one.tier.load_s for one in self.cadences)
+
+    def restart_from_s(self, cadence: Cadence) -> float:
+        """A restart from the copy of one tier."""
+        return self.fixed_s + cadence.tier.load_s
+
+    @property
     def is_unasked(self) -> bool:
         """Whether the last tier is written as others wrote it, for no failure says how often."""
         return self.last.own_mttf_s(self.mttf_s) == inf and self.last.interval_s == UNASKED_S

@@ -2,6 +2,8 @@
 
     bytes = (weight + master + moments) · parameters
 
+Of a model whose weights are frozen the adapters alone are written: the rest is what the run began with.
+
 Replicas hold the same weights, and under ZeRO shares of the states: together they write each value once, cut evenly
 among those that hold it.  Gradients are not kept.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.breakdown import Breakdown, assumed, derived, product, total
+from datahall.training.adapters.adapters import trained_parameters
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.step import Job
@@ -26,6 +29,7 @@ class CheckpointSize(msgspec.Struct, frozen=True, kw_only=True):
     state_bytes: float  # of one parameter, of the optimizer
     chip_bytes: float
     recipe: str
+    of: str = "the model"  # whose parameters they are
 
     @property
     def total_bytes(self) -> float:
@@ -46,7 +50,7 @@ class CheckpointSize(msgspec.Struct, frozen=True, kw_only=True):
                 assumed("states of the optimizer", self.state_bytes, "bytes", why),
             ],
         )
-        count = derived("parameters of the model", self.num_parameters, "count")
+        count = derived(f"parameters of {self.of}", self.num_parameters, "count")
         return product("checkpoint", [each, count], "bytes")
 
 
@@ -61,6 +65,8 @@ def checkpoint_size(job: Job, layout: Layout, books: Bookkeeping) -> CheckpointS
     (5.68, 372)
     """
     counts, recipe = count_parameters(job.model), books.recipe
+    if job.adapters is not None:
+        return _adapters(job, layout, books)
     chip = chip_parameters(counts, tp=layout.tp, pp=layout.pp, ep=layout.ep)
     sharers = layout.dp * layout.cp
     expert_sharers = max(1, sharers * layout.tp // max(layout.ep, layout.tp))
@@ -71,4 +77,17 @@ def checkpoint_size(job: Job, layout: Layout, books: Bookkeeping) -> CheckpointS
         state_bytes=recipe.optimizer,
         chip_bytes=kept * (float(chip.dense) / sharers + float(chip.expert) / expert_sharers),
         recipe=books.state or "of the framework",
+    )
+
+
+def _adapters(job: Job, layout: Layout, books: Bookkeeping) -> CheckpointSize:
+    """Of adapters alone, cut as evenly as the chips that hold them differ."""
+    num, kept = round(trained_parameters(job)), books.recipe.weight + books.recipe.optimizer
+    return CheckpointSize(
+        num_parameters=num,
+        weight_bytes=books.recipe.weight,
+        state_bytes=books.recipe.optimizer,
+        chip_bytes=kept * num / layout.num_chips,
+        recipe=books.state or "of the framework",
+        of="the adapters",
     )

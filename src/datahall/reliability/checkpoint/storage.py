@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, floor, inf, log10
 
 import msgspec
 
@@ -18,20 +18,27 @@ class StorageNeed(msgspec.Struct, frozen=True, kw_only=True):
     """What storage there is beside what is needed."""
 
     has_bytes_per_s: float
-    needs_bytes_per_s: float  # to write a copy in the interval that would be best
+    needs_bytes_per_s: float  # to write a copy in the interval
     drain_s: float
-    best_s: float  # that interval
+    interval_s: float  # as it was said, or the best
+    best_s: float  # whatever was said
     more_fraction: float  # of the time, that storage without end would keep
 
     @property
     def enough(self) -> bool:
         """Whether copies keep up, or nothing hangs on it."""
-        return self.drain_s <= self.best_s or self.more_fraction < CLEARLY
+        return self.drain_s <= self.interval_s or self.more_fraction < CLEARLY
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the interval is the best one."""
+        return self.interval_s == self.best_s
 
     @property
     def ample_bytes_per_s(self) -> float:
-        """A little more than is needed."""
-        return 1.01 * self.needs_bytes_per_s
+        """A little more than is needed, as a person would say it: rounded up to three digits."""
+        step = 10.0 ** (floor(log10(1.01 * self.needs_bytes_per_s)) - 2)
+        return ceil(1.01 * self.needs_bytes_per_s / step) * step
 
     @property
     def short_ratio(self) -> float:
@@ -44,13 +51,13 @@ def storage_need(run: Run, scenario: Scenario) -> StorageNeed:
     asked, last = scenario.one(Checkpointing), run.plan.last
     own_s = last.own_mttf_s(run.plan.mttf_s)
     written_s = last.tier.blocking_s if asked.synchronous else last.tier.drain_s
-    best_s = asked.interval_s or max(
-        run.job.step_s, best_interval_s(last.tier.blocking_s, own_s) if own_s < inf else UNASKED_S
-    )
+    best_s = max(run.job.step_s, best_interval_s(last.tier.blocking_s, own_s) if own_s < inf else UNASKED_S)
+    interval_s = asked.interval_s or best_s
     return StorageNeed(
         has_bytes_per_s=storage_of(asked, run.job.num_chips),
-        needs_bytes_per_s=run.job.size.total_bytes / best_s,
+        needs_bytes_per_s=run.job.size.total_bytes / interval_s,
         drain_s=written_s,
+        interval_s=interval_s,
         best_s=best_s,
         more_fraction=_without_end(run, asked, written_s).ettr - run.plan.ettr,
     )

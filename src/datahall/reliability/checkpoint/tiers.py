@@ -16,9 +16,6 @@ from datahall.scenario.sections.operations.checkpoint import CHIP_STORAGE_BYTES_
 from datahall.units import fmt
 
 COPIES_OF_PEER = 2  # in the memory of a host: its own, and those of another
-ASSUMED_LINK_BYTES_PER_S = (
-    12e9  # of a chip to its host where nobody says it: PCIe 3.0 with 16 lanes, the slowest
-)
 
 
 def storage_of(asked: Checkpointing, num_chips: int) -> float:
@@ -51,7 +48,7 @@ def _moved_s(name: Tier, job: RunningJob) -> float:
     """From the chip to where the copy leaves it alone: its own memory, read and written, or that of the host."""
     if name == "device":
         return 2.0 * job.size.chip_bytes / job.cluster.chip.memory_bytes_per_s
-    return job.size.chip_bytes / host_bytes_per_s(job)
+    return job.size.chip_bytes / job.cluster.host.copied_bytes_per_s
 
 
 def _drain_s(name: Tier, job: RunningJob, asked: Checkpointing) -> float:
@@ -65,16 +62,6 @@ def _drain_s(name: Tier, job: RunningJob, asked: Checkpointing) -> float:
     if name == "peer":
         return network_s
     return max(network_s, job.size.total_bytes / storage_of(asked, job.num_chips))
-
-
-def says_host_link(job: RunningJob) -> bool:
-    """Whether it is known how fast a chip writes to its host."""
-    return isfinite(job.cluster.host.link_bytes_per_s)
-
-
-def host_bytes_per_s(job: RunningJob) -> float:
-    """A chip to the memory of its host, one way [B/s]."""
-    return job.cluster.host.link_bytes_per_s if says_host_link(job) else ASSUMED_LINK_BYTES_PER_S
 
 
 def network_bytes_per_s(job: RunningJob) -> float:

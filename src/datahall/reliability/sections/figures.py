@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datahall.breakdown import Breakdown, again, derived, product, quotient, total
-from datahall.reliability.figure import BINOMIAL, closed_figure, nodes_mttf_figure, spares_figure
+from datahall.reliability.figure import BINOMIAL, nodes_mttf_figure, spares_figure
+from datahall.reliability.kept import closed_figure
 
 if TYPE_CHECKING:
     from datahall.reliability.sections.goodput import Goodput
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 def goodput_figures(found: Goodput) -> tuple[Breakdown, ...]:
     """What of the time moves a run forward, how long it is then, spares, a checkpoint, and storage for it."""
     run, need = found.run, found.storage
-    ettr = closed_figure(run, found.expected).named("time that moves it forward")
+    ettr = closed_figure(run, found.expected).named("effective training time")
     size = run.job.size.figure
-    best = derived("interval", need.best_s, "s", "the best against the failures that fall back to it")
+    best = derived("interval", need.interval_s, "s", "the best against the failures that fall back to it")
     spares = spares_figure(
         found.spares, found.rates.enough_fraction, "spare nodes", "nodes in repair, in the mean"
     )

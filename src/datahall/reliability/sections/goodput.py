@@ -13,10 +13,10 @@ import msgspec
 from datahall.breakdown import Breakdown
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.closed_form import Expected, expected
+from datahall.reliability.nodes.spares import Spares, spares_for
 from datahall.reliability.process import FailureProcess
 from datahall.reliability.run import Run
 from datahall.reliability.sections.figures import goodput_figures
-from datahall.reliability.spares import Spares, spares_for
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.failures import FailureRates
 

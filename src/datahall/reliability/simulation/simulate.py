@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, sqrt
 
 import numpy as np
 
 from datahall.catalog.entries.failures import COPY_TIERS
+from datahall.events.progress import reported
 from datahall.events.streams import new_dice
 from datahall.reliability.checkpoint.tier import Cadence
+from datahall.reliability.nodes.spares import nodes_away
 from datahall.reliability.process import Cause, FailureProcess, mttf_s, over
+from datahall.reliability.recovery import PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.simulation.loop import advance
 from datahall.reliability.simulation.outcome import Runs
-from datahall.reliability.simulation.recovery import PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.simulation.state import CAUSE, COPY, RULES, RUN, TIER, Floats, Records, State
-from datahall.reliability.spares import nodes_away
 from datahall.units import DAY_S
 
+LONG = 10_000_000  # failures that take seconds: meanwhile it is said how far the runs are
 SMALL = 500  # failures that the interpreter plays sooner than machine code is loaded
 ROOM = 64  # nodes that are away beside the most that are expected
 MOST_POINTS = 20_000  # of a curve
@@ -38,8 +40,14 @@ def simulate_runs(
     state = new_state(process, plan, recovery, num_runs, seed)
     state.rules["until_s"], state.rules["goal_s"] = until_s, goal_s
     mean_s = float(state.rules["mttf_s"][0])
-    few = num_runs * min(until_s, goal_s) / mean_s < SMALL
-    (advance.interpreted if few else advance)(state, 0, num_runs)
+    num_failures = num_runs * min(until_s, goal_s) / mean_s
+    if num_failures < SMALL:
+        advance.interpreted(state, 0, num_runs)
+    elif num_failures < LONG:
+        advance(state, 0, num_runs)
+    else:
+        for _ in reported(_played(state, num_runs), num_runs, what="runs simulated"):
+            pass
     return Runs(
         causes=process.causes,
         mttf_s=mean_s,
@@ -48,6 +56,13 @@ def simulate_runs(
         plan=tuple(plan),
         state=state,
     )
+
+
+def _played(state: State, num_runs: int) -> Iterator[int]:
+    """Run after run."""
+    for run in range(num_runs):
+        advance(state, run, run + 1)
+        yield run
 
 
 def new_state(

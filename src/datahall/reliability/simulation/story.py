@@ -10,19 +10,19 @@ import numpy as np
 
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.closed_form import Expected, expected, has_few_restarts, is_short
+from datahall.reliability.nodes.spares import Spares, spares_for
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
 from datahall.reliability.simulation.simulate import played_again, simulate_runs
 from datahall.reliability.simulation.state import Floats
-from datahall.reliability.spares import Spares, spares_for
 from datahall.units import DAY_S, fmt
 
-HOPELESS = 20.0  # times the work that it would take without a failure: then a run is given up
+GIVEN_UP_AFTER = 20.0  # times the work that it would take without a failure: then a run is given up
 ENOUGH = 0.9  # of the runs that must keep a promise
 NOTHING = 0.01  # of the time: a run that keeps no more comes to nothing
 HARDLY = 1e-4  # of the time: what keeps less is not simulated
 MOST_FAILURES = 2e8  # of all runs together: a minute
-MOST_POINTS = 400  # of a curve that is drawn
+MOST_DRAWN = 400  # of a curve that is drawn
 WHOLE = "restarts_s"  # of a restart that was said whole nobody knows the parts
 
 
@@ -71,10 +71,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ettr(self) -> Spread:
-        """Of all runs together, and between which it and eight of ten of them lie."""
+        """Of all runs together, and between what eight of ten of them lie, where a few that lose much need not."""
         whole = float(self.kept_s.sum() / self.found.elapsed_s.sum())
         _, low, high = spread(self.ettrs)
-        return Spread(whole, min(low, whole), max(high, whole))
+        return Spread(whole, low, high)
 
     @property
     def elapsed_s(self) -> Spread:
@@ -173,7 +173,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def most_s(self) -> float:
         """When a run is given up."""
-        return HOPELESS * self.goal_s
+        return GIVEN_UP_AFTER * self.goal_s
 
     @property
     def is_given_up(self) -> bool:
@@ -196,7 +196,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def progress(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Time and work of the typical run, in days."""
         points = played_again(self.found, self.found.typical) / DAY_S
-        every = max(1, len(points) // MOST_POINTS)
+        every = max(1, len(points) // MOST_DRAWN)
         kept = np.concatenate((points[::every], points[-1:]))
         return tuple(kept[:, 0].tolist()), tuple(kept[:, 1].tolist())
 
@@ -220,7 +220,7 @@ def story_of(
         run.process,
         run.plan.cadences,
         run.recovery,
-        until_s=min(until_s, HOPELESS * goal_s),
+        until_s=min(until_s, GIVEN_UP_AFTER * goal_s),
         goal_s=goal_s,
         num_runs=num_runs,
         seed=seed,

@@ -16,12 +16,25 @@ STEEPEST = 4096.0  # ports of the largest switch that may be asked for
 
 
 class Topology(Name, frozen=True):
-    """A topology in any spelling, or a fabric that was built by any of its names."""
+    """A topology in any spelling, or a fabric that was built by any of its names; `several`: or "tree,torus"."""
 
     of: str = "fabric"
     metavar: str = "TOPOLOGY"
+    several: bool = False
 
     def read(self, raw: Raw, at: Reading) -> str:
+        if self.several and isinstance(raw, str | list):
+            return ",".join(dict.fromkeys(self._one(one, at) for one in listed(raw) or [raw]))
+        return self._one(raw, at)
+
+    def annotation(self, *also: str) -> str:
+        return "str | Sequence[str]" if self.several else super().annotation(*also)
+
+    def schema(self) -> dict[str, object]:
+        plain = super().schema()
+        return {"anyOf": [plain, {"type": "array", "items": plain}]} if self.several else plain
+
+    def _one(self, raw: Raw, at: Reading) -> str:
         if not isinstance(raw, str) or not raw.strip():
             raise self.wrong(raw, "the name of a topology")
         folded = re.sub(r"[\s_]+", "-", raw.strip().lower())

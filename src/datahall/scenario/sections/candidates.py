@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Listed, Name, Share
+from datahall.scenario.kinds import Count, Flag, Listed, Name, Share
 from datahall.scenario.kinds.formats import precision_kind
+from datahall.scenario.sections.deployment import MOST_REPLICAS
 
 
 class Candidates(Section, frozen=True, kw_only=True):
@@ -20,3 +21,14 @@ class Candidates(Section, frozen=True, kw_only=True):
     headroom_fraction: Annotated[
         float, Share("Share of what a replica holds that is left free.", below=True)
     ] = 0.1
+    spare: Annotated[
+        int,
+        Count(
+            "Replicas beside those that are needed: the limits are kept with so many out (N+1: 1).",
+            least=0,
+            most=MOST_REPLICAS,
+        ),
+    ] = 0
+    disaggregated: Annotated[
+        bool, Flag("Weigh prompts and answers on replicas of their own beside the others.")
+    ] = False

@@ -169,8 +169,13 @@ class FabricDesign(Section, frozen=True, kw_only=True):
         """Down over up of each tier, as it was said, or of none that is narrower than that below it."""
         return self.oversubscription or FULL_WIDTH
 
+    @property
+    def named(self) -> list[str]:
+        """The topologies that were named, of a verb that takes several."""
+        return self.topology.split(",")
+
     def usual(self) -> dict[str, object]:
-        tapered = any(name in TAPERED for name in (self.topology, *self.topologies))
+        tapered = any(name in TAPERED for name in (*self.named, *self.topologies))
         return {"oversubscription": FULL_WIDTH} if tapered else {}
 
 

@@ -33,6 +33,7 @@ REQUESTS_PER_USER = 5  # so that most of a run of users is past its first rush
 USUAL_PRESET = "lmsys-chat"  # where nothing is said of lengths
 USUAL_PROMPT, USUAL_OUTPUT, USUAL_DOCUMENT = 1000, 250, 1000  # tokens, where the other length is said
 RECORDED = ("trace",)
+BUSIEST_S = 300.0  # long beside what a request takes, short beside how the load of a day moves
 
 
 class Regions(Kind, frozen=True):
@@ -251,6 +252,15 @@ class Traffic(Section, frozen=True, kw_only=True):
     ] = 1.0
     sort_trace: Annotated[bool, Flag("Sort a trace by arrival.", needs=RECORDED)] = False
     first: Annotated[int | None, Count("Only so many rows of a trace.", needs=RECORDED, rare=True)] = None
+    busiest_s: Annotated[
+        float,
+        Quantity(
+            "How long a stretch of a trace a plan is made for: the one with most requests.",
+            above=True,
+            needs=RECORDED,
+            example="1min",
+        ),
+    ] = BUSIEST_S
     hash_block_tokens: Annotated[
         int | None,
         Count("Tokens that one hash of a trace stands for.", unit="tokens", needs=RECORDED, rare=True),

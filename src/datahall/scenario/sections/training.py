@@ -8,6 +8,7 @@ from datahall.scenario.kinds import (
     Choice,
     Count,
     File,
+    Flag,
     Kind,
     Listed,
     Name,
@@ -19,8 +20,8 @@ from datahall.scenario.kinds import (
     listed,
 )
 from datahall.scenario.kinds.formats import precision_kind
-from datahall.scenario.sections.deployment import MOST_CHIPS
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.sections.deployment import MOST_CHIPS, MOST_RANK
+from datahall.scenario.usual import BATCH_WHERE_UNSAID, USUAL_PRECISION, USUAL_SEQ
 from datahall.scenario.words import (
     COMPRESSIONS,
     CONTEXT_EXCHANGES,
@@ -30,9 +31,11 @@ from datahall.scenario.words import (
     TIERS,
     Schedule,
 )
+from datahall.workload.adapters.targets import TARGETS, Targets
 from datahall.workload.memory.recipe import RECIPES
 from datahall.workload.memory.recompute import RECOMPUTES
 
+ADAPTERS = "adapters"  # inputs that verbs take together
 USUAL_ZERO, USUAL_MICRO_BATCH = 1, 1
 # the order of a pipeline's work, of one chunk on each stage and of several
 USUAL_SCHEDULE: Schedule = "1f1b"
@@ -75,8 +78,7 @@ class TrainingJob(Section, frozen=True, kw_only=True):
     global_batch: Annotated[
         int | None,
         Count(
-            f"Sequences of a step, all replicas together (default: the layout file's, else {USUAL_BATCH}, rounded up to what the "
-            "layout divides).",
+            f"Sequences of a step, all replicas together (default: the layout file's, else {BATCH_WHERE_UNSAID}).",
             most=2**30,
         ),
     ] = None
@@ -102,6 +104,23 @@ class TrainingJob(Section, frozen=True, kw_only=True):
             "framework's).",
         ),
     ] = ""
+    lora: Annotated[
+        int | None,
+        Count(
+            "Rank of adapters, which are trained in place of the weights (LoRA).",
+            most=MOST_RANK, metavar="RANK", group=ADAPTERS,
+        ),
+    ] = None  # fmt: skip
+    lora_targets: Annotated[
+        Targets,
+        Choice(
+            "What adapters stand beside: all linear layers, those of attention, or queries and values.",
+            needs=("lora",), options=TARGETS, group=ADAPTERS,
+        ),
+    ] = "all"  # fmt: skip
+    quantised: Annotated[
+        bool, Flag("The frozen weights lie in 4-bit NF4 (QLoRA).", needs=("lora",), group=ADAPTERS)
+    ] = False
     margin_fraction: Annotated[
         float,
         Share("Share of a chip's memory that a plan leaves free.", name="memory_margin"),

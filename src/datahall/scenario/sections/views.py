@@ -1,9 +1,9 @@
 """What small questions ask: sequences, one pass, a working set, a claim, lists of the catalogue, files."""
 
 import datetime
-from typing import Annotated, get_args
+from typing import Annotated
 
-from datahall.catalog.entries.offer import OfferKind
+from datahall.catalog.entries.offer import OFFER_KINDS
 from datahall.errors import ScenarioError
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
@@ -24,7 +24,6 @@ from datahall.scenario.words import DOMAINS, FLOW_DETAILS, LEVELS, PHASES, TIERS
 
 CHIP_ORDERS = ("name", "memory", "bandwidth", "bf16", "fp8", "power", "price", "year")
 MODEL_ORDERS = ("name", "parameters", "active", "context", "kv", "year")
-OFFER_KINDS: tuple[str, ...] = get_args(OfferKind)
 
 
 class Day(Text, frozen=True):
@@ -40,11 +39,6 @@ class Day(Text, frozen=True):
 
     def schema(self) -> dict[str, object]:
         return {"type": "string", "format": "date"}
-
-
-def day_of_ages() -> Day:
-    """The day from which ages are counted."""
-    return Day("Day that ages are counted from (default: today).", metavar="YYYY-MM-DD", rare=True)
 
 
 class Sequences(Section, frozen=True, kw_only=True):
@@ -132,7 +126,6 @@ class OfferListing(Section, frozen=True, kw_only=True):
         str | None, Choice(f"How it is sold: {', '.join(OFFER_KINDS)}.", options=OFFER_KINDS, metavar="KIND")
     ] = None
     max_age_s: Annotated[float | None, Quantity("Leave out what is older.", above=True, example="90d")] = None
-    as_of: Annotated[str, day_of_ages()] = ""
 
 
 class Search(Section, frozen=True, kw_only=True):
@@ -144,7 +137,6 @@ class Search(Section, frozen=True, kw_only=True):
     ] = ()
     hosted: Annotated[str, Text("Only hosted models whose name has it.", metavar="MODEL")] = ""
     first_party: Annotated[bool, Flag("Only models sold by their maker.")] = False
-    as_of: Annotated[str, day_of_ages()] = ""
 
 
 class Files(Section, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
-from datahall.scenario.usual import USUAL_BATCH, USUAL_PRECISION
+from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH, USUAL_PRECISION, USUAL_TUNING_BATCH
 from datahall.training.layout.file import LayoutFile, read_layout
 from datahall.training.layout.layout import Layout
 from datahall.training.layout.order import check_order
@@ -107,7 +107,8 @@ def laid_out(scenario: Scenario) -> LaidOut:
     return LaidOut(
         layout=layout,
         num_chips=chips or layout.num_chips,
-        global_batch=_stated_batch(job, file, layout) or usual_batch(layout),
+        global_batch=_stated_batch(job, file, layout)
+        or usual_batch(chips or layout.num_chips, layout, tunes=job.lora is not None),
         schedule=asked.schedule or usual_order(layout.vpp),
         file=file,
         fewest=chips is None and not _states_dp(asked, file),
@@ -147,11 +148,18 @@ def _batch_of_file(file: LayoutFile, layout: Layout) -> int:
     return file.global_batch or file.accumulation * layout.dp * layout.micro_batch
 
 
-def usual_batch(layout: Layout) -> int:
-    """The global batch where nobody says one: the usual, or the next number that the layout divides.
+def usual_batch(num_chips: int, layout: Layout | None = None, *, tunes: bool = False) -> int:
+    """The global batch where nobody says one, of every verb that trains.
 
-    >>> usual_batch(Layout(tp=8, dp=4)), usual_batch(Layout(tp=8, dp=3)), usual_batch(Layout(pp=6, vpp=2, dp=64))
-    (1024, 1026, 1152)
+        batch = max(1,024 or of adapters 8, chips / 16), with a layout rounded up to what its replicas and chunks divide
+
+    Llama 3 405B had a sequence for 8 of its 16,384 chips: with more chips a batch grows, or they have nothing to do.
+
+    >>> usual_batch(64), usual_batch(32768), usual_batch(32, Layout(tp=8, dp=4)), usual_batch(24, Layout(tp=8, dp=3))
+    (1024, 2048, 1024, 1026)
     """
+    least = max(USUAL_TUNING_BATCH if tunes else USUAL_BATCH, num_chips // CHIPS_PER_SEQUENCE)
+    if layout is None:
+        return least
     unit = layout.dp * layout.micro_batch * (layout.pp if layout.vpp > 1 else 1)
-    return -(-USUAL_BATCH // unit) * unit
+    return -(-least // unit) * unit

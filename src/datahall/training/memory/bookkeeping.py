@@ -37,6 +37,7 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     saving: Saving = Saving()
     loss: Loss = "fused"
     loss_bytes: float = 4.0  # of a value of the eager cross-entropy
+    wide_logits: bool = False  # that loss is given logits in its own format, and the caller keeps those
     frees_gradients: bool = False  # none between steps: each is allocated as backward reaches it
     narrow_activations: bool = False  # a narrow format also keeps the inputs of the MLP's activation narrow
     placeholders: bool = True  # a gradient for each shape of weight, though kernels add to the wide buffer
@@ -47,6 +48,13 @@ class Bookkeeping(msgspec.Struct, frozen=True, kw_only=True):
     group_bytes: float = 0.3e9  # buffers of one NCCL communicator
     context_bytes: float = 0.6e9  # CUDA context and loaded kernels
     bucket_values: float = 5e8  # gradients in hand under ZeRO-2 and 3 (DeepSpeed's reduce_bucket_size)
+    # what dropout before an adapter keeps: nothing without it, else a copy of the input and a mask, once for the
+    # matrices that a product joins or for each of them
+    adapter_dropout: Literal["", "joined", "each matrix"] = ""
+    keeps_frozen_inputs: Literal["", "quantised", "all"] = ""  # of products whose input nothing reads
+    # queries, keys and values are views of what one product made, which stays whole, and so does what adapters of some
+    # of them alone made, as the source of an index copy
+    keeps_joined: bool = False
     sources: tuple[Source, ...] = (LOGGED, USUAL)
 
     @property
@@ -71,8 +79,10 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
         "fsdp": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
         # FSDP2 sums fp32 gradients of fp32 weights, and its loss is that of the framework
         "torchtitan": Bookkeeping(state="fp32", loss="eager", placeholders=False, pads_vocab=False),
-        # MLPerf's adapters: frozen weights are kept in one byte
-        "mlperf-lora": Bookkeeping(state="fp8-parameters", narrow_activations=True),
+        # MLPerf's adapters: frozen weights are kept in one byte; dropout runs again in backward
+        "mlperf-lora": Bookkeeping(
+            state="fp8-parameters", narrow_activations=True, keeps_frozen_inputs="all"
+        ),
         # its bf16 optimizer adds gradients up in fp32 beside the 16-bit ones (BLOOM chronicles, 2022-02-28)
         "megatron-deepspeed-bf16": Bookkeeping(
             state="",
@@ -88,6 +98,38 @@ BOOKS: Mapping[str, Bookkeeping] = MappingProxyType(
             saving=Saving(modules="huggingface-eager"),
             loss="eager",
             loss_bytes=2.0,
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+        ),
+        # LitGPT: a loss in chunks of 128 tokens, dropout before adapters; bitsandbytes before 0.43.2
+        "litgpt": Bookkeeping(
+            state="pure-bf16",
+            saving=Saving(modules="huggingface-eager", repeats_heads=True),
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+            adapter_dropout="joined",
+            keeps_frozen_inputs="quantised",
+            keeps_joined=True,
+        ),
+        # PEFT under Transformers before 4.45, which widened the logits; bitsandbytes before 0.43.2
+        "peft": Bookkeeping(
+            state="pure-bf16",
+            saving=Saving(modules="huggingface-eager", repeats_heads=True),
+            loss="eager",
+            wide_logits=True,
+            frees_gradients=True,
+            placeholders=False,
+            pads_vocab=False,
+            adapter_dropout="each matrix",
+            keeps_frozen_inputs="quantised",
+        ),
+        # torchtune before its loss in chunks: logits of 32 bits, compiled
+        "torchtune-wide": Bookkeeping(
+            state="pure-bf16",
+            loss="eager",
+            wide_logits=True,
             frees_gradients=True,
             placeholders=False,
             pads_vocab=False,

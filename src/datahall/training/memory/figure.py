@@ -9,14 +9,16 @@ import numpy as np
 
 from datahall.breakdown import Breakdown, assumed, given, maximum, minimum, modelled, product, quotient, total
 from datahall.catalog.entries.model import Layer
+from datahall.training.adapters.figure import TunedFigures
 from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted, dimension, expert_widths, tables
 from datahall.training.memory.bookkeeping import LOGGED, USUAL, Bookkeeping
-from datahall.training.memory.peak import StageMemory, num_groups, num_tables, table_values, unit_parameters
+from datahall.training.memory.peak import StageMemory, num_groups, table_values, unit_parameters
 from datahall.training.memory.tensors import kept_tensors
 from datahall.training.pipeline.table import order_of
 from datahall.training.step.compression import kept_column
 from datahall.training.step.shard import ShardBytes, placeholder_values, shard_bytes
+from datahall.training.step.stage import num_tables
 from datahall.training.step.step import Job
 from datahall.workload.parameters import layer_parameters
 
@@ -69,7 +71,7 @@ class _Stage:
     def parts(self) -> list[Breakdown]:
         """Everything that the allocator sees."""
         memory = self.stage.memory
-        found = [self._weights(), self._gradients(), self._optimizer(), self._activations(), self._working()]
+        found = [*self._states(), self._activations(), self._working()]
         names = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes", "working_bytes")
         values = [float(getattr(memory, name)[0]) for name in names]
         if self.books.frees_gradients:  # the fuller of two moments of a step with one micro-batch
@@ -82,6 +84,14 @@ class _Stage:
     def _moment(self, name: str, value: float) -> Breakdown:
         why = "at the fuller of two moments: the loss, when no gradient exists, or the end of backward, when all do"
         return assumed(name, value, "bytes", why, LOGGED)
+
+    def _states(self) -> list[Breakdown]:
+        """Weights, gradients and optimizer states."""
+        if self.job.adapters is None:
+            return [self._weights(), self._gradients(), self._optimizer()]
+        rows = float(table_values(self.job.model, self.space, self.books)[0])
+        tuned = TunedFigures(self.job, self.degrees, self.stage.run, self.books, rows, self.schedule)
+        return [tuned.weights(), tuned.gradients(), tuned.optimizer()]
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -214,8 +224,6 @@ class _Stage:
 
     def _gradients(self) -> Breakdown:
         recipe, books = self.books.recipe, self.books
-        if self.job.adapters_only:
-            return assumed("gradients", 0.0, "bytes", "the weights are frozen")
         found = self._state("gradients", recipe.gradient)
         if self.layout.zero >= 2 and self.space.sharers[0] > 1:
             unit = float(unit_parameters(self.job.model, self.space, self.stage.run, books)[0])
@@ -240,9 +248,8 @@ class _Stage:
         return found
 
     def _optimizer(self) -> Breakdown:
-        if self.space.offloaded("optimizer")[0] or self.job.adapters_only:
-            where = "they lie outside the chip" if not self.job.adapters_only else "the weights are frozen"
-            return assumed("optimizer states", 0.0, "bytes", where)
+        if self.space.offloaded("optimizer")[0]:
+            return assumed("optimizer states", 0.0, "bytes", "they lie outside the chip")
         return self._state("optimizer states", self.books.recipe.optimizer)
 
     # -- activations -----------------------------------------------------------------------------------------------
@@ -328,6 +335,10 @@ class _Stage:
             parts = [self._counted("gradients and gathered inputs in hand", hand, "at its widest moment")]
             if redone:
                 parts.append(self._counted("brought back by recomputation", redone, "when backward comes"))
+            if wide := float(self.shards.widened[kind][0]):
+                parts.append(
+                    self._counted("copy of a weight", wide, "the largest, brought from NF4 to be multiplied")
+                )
             moments.append(total(f"backward of a {kind.mlp} layer", parts))
         if self.stage.holds_head:
             moments += self._head()
@@ -340,7 +351,7 @@ class _Stage:
         sizes, at_loss, at_head = self._sizes(), float(self.shards.at_loss[0]), float(self.shards.at_head[0])
         loss = tables(model, "loss, forward", at_loss, "bytes", kind, *sizes)
         backward = tables(model, "head, backward", at_head, "bytes", "logits and stream", *sizes)
-        if not self.books.placeholders or self.job.adapters_only:
+        if not self.books.placeholders or self.job.adapters is not None:
             return [loss, backward]
         values = float(table_values(model, self.space, self.books)[0])
         copy = product(
@@ -360,7 +371,7 @@ class _Stage:
         books = self.books
         held = books.buffers(self.job.value_bytes)
         workspace = assumed("library workspaces", held, "bytes", "cuBLAS, buckets", LOGGED)
-        if not books.placeholders or self.job.adapters_only:
+        if not books.placeholders or self.job.adapters is not None:
             return total("buffers", [workspace])
         values = placeholder_values(self.job.model, tuple(kind for kind, _ in self.stage.run.layers))
         shapes = counted(

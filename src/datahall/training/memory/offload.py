@@ -22,6 +22,7 @@ from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.scenario.words import OFFLOADS, TIERS
 from datahall.training.layout.columns import Column, Space
 from datahall.training.memory.bookkeeping import Bookkeeping
+from datahall.training.step.exchange import chip_share, gathered_bytes, trained_on_chip
 from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.shard import shard_bytes
 from datahall.training.step.stage import in_flight
@@ -29,7 +30,6 @@ from datahall.units import fmt
 from datahall.workload.memory.recipe import StateRecipe
 
 if TYPE_CHECKING:
-    from datahall.training.step.exchange import Share
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
@@ -52,23 +52,22 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 def traffic_of(
     job: Job,
     space: Space,
-    share: Share,
     books: Bookkeeping,
     num_micro: Column,
     *,
     schedule: str = USUAL_SCHEDULE,
 ) -> Traffic:
     """The traffic of every layout from its share of the parameters; activations only where they move."""
-    cut = space.zero >= 3
-    weights = share.dense / np.where(cut, space.sharers, 1.0)
-    weights = weights + share.expert / np.where(cut, space.expert_sharers, 1.0)
+    share, cut, (dense, expert) = chip_share(job, space), space.zero >= 3, gathered_bytes(job, books)
+    weights = dense * share.dense / np.where(cut, space.sharers, 1.0)
+    weights = weights + expert * share.expert / np.where(cut, space.expert_sharers, 1.0)
     kept = np.zeros(len(space))
     if bool((space.offloaded("activations") > 0).any()):
         by_kind = shard_bytes(job, space, books).kept
         kept = sum((count * by_kind[kind] for kind, count in job.model.layer_groups()), kept) / space.pp
     return Traffic(
-        owned_values=share.owned(space),
-        weight_bytes=job.value_bytes * weights,
+        owned_values=trained_on_chip(job, space).owned(space),
+        weight_bytes=weights,
         kept_bytes=kept,
         num_in_flight=in_flight(schedule, num_micro, space.pp, space.vpp, 0),
         value_bytes=job.value_bytes,

@@ -21,7 +21,6 @@ from datahall.training.layout.columns import Space
 from datahall.training.leaf import Degrees, block_widths, counted
 from datahall.training.memory.figure import updated_figure
 from datahall.training.memory.offload import FORWARD, MEMORY_SHARE, UNKNOWN_MEMORY, Traffic, traffic_of
-from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
 
@@ -36,7 +35,7 @@ def offload_figure(
         return None
     space = Space.of(degrees.layout)
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), job.books(framework), num_micro)
+    traffic = traffic_of(job, space, job.books(framework), num_micro)
     host = _Outside(job, cluster, framework, degrees, traffic, slot_s)
     parts = []
     if host.place("optimizer"):

@@ -18,6 +18,8 @@ import numpy as np
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Layer, Model
 from datahall.scenario.sections.training import USUAL_SCHEDULE
+from datahall.training.adapters.adapters import mean_frozen_bytes, trained_parameters
+from datahall.training.adapters.state import tuned_state
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
@@ -29,7 +31,7 @@ from datahall.training.step.shard import (
     shard_bytes,
     stage_parameters,
 )
-from datahall.training.step.stage import Run, in_flight, stage_runs
+from datahall.training.step.stage import Run, in_flight, num_tables, stage_runs
 from datahall.training.step.step import Job
 from datahall.workload.memory.state import ChipParameters, state_bytes
 from datahall.workload.parameters import count_parameters, layer_parameters
@@ -210,6 +212,7 @@ def _taken(shards: ShardBytes, here: np.ndarray[tuple[int], np.dtype[np.intp]]) 
         kept=take(shards.kept),
         redone=take(shards.redone),
         in_hand=take(shards.in_hand),
+        widened=take(shards.widened),
         at_loss=shards.at_loss[here],
         at_head=shards.at_head[here],
     )
@@ -226,8 +229,11 @@ def _stage(
     # offloaded, two layers stay: one on its way and the one at work
     near = 2.0 * _highest([shards.kept[kind] for kind, _ in run.layers], len(rows))
     stays = np.where(rows.offloaded("activations") > 0, np.minimum(held * kept, near), held * kept)
-    layer = _highest([shards.redone[kind] + shards.in_hand[kind] for kind, _ in run.layers], len(rows))
-    trained = not job.adapters_only
+    layer = _highest(
+        [shards.redone[kind] + shards.in_hand[kind] + shards.widened[kind] for kind, _ in run.layers],
+        len(rows),
+    )
+    trained = job.adapters is None
     head_copy = job.value_bytes * head_values if books.placeholders and trained else 0.0
     working = np.where(last, np.maximum(np.maximum(shards.at_loss, shards.at_head + head_copy), layer), layer)
     kinds = tuple(kind for kind, _ in run.layers)
@@ -237,7 +243,7 @@ def _stage(
         else 0.0
     )
     parts = {
-        **_state(job, rows, run, books, head_values, schedule),
+        **(_state if trained else tuned_state)(job, rows, run, books, head_values, schedule),
         "activation_bytes": stays,
         "working_bytes": working,
         "buffer_bytes": np.zeros(len(rows)) + copies + books.buffers(job.value_bytes),
@@ -284,7 +290,6 @@ def _state(
     unit = unit_parameters(job.model, rows, run, books)
     gathered = np.minimum(job.value_bytes * whole, 2.0 * job.value_bytes * unit)
     bucket = books.recipe.gradient * np.minimum(np.minimum(whole, unit), books.bucket_values)
-    frozen = 0.0 if job.adapters_only else 1.0
     spread, shared = rows.zero >= 2, rows.zero >= 3
     weights = np.asarray(state.weight_bytes) + np.where(shared & (replicas > 1), gathered, 0.0)
     gradients = np.asarray(state.gradient_bytes) + np.where(spread & (replicas > 1), bucket, 0.0)
@@ -292,19 +297,12 @@ def _state(
     most = books.recipe.with_copies(job.value_bytes)
     fetched = np.where(rows.offloaded("parameters") > 0, np.minimum(weights, gathered), weights)
     error = kept_column(rows.compression) * whole  # what compression fed back has to be kept
-    stays = np.where(rows.offloaded("optimizer") > 0, 0.0, frozen)
+    stays = np.where(rows.offloaded("optimizer") > 0, 0.0, 1.0)
     return {
         "weight_bytes": np.minimum(fetched, most * whole),
-        "gradient_bytes": frozen * (np.minimum(gradients, books.recipe.gradient * whole) + error),
+        "gradient_bytes": np.minimum(gradients, books.recipe.gradient * whole) + error,
         "optimizer_bytes": stays * np.asarray(state.optimizer_bytes),
     }
-
-
-def num_tables(model: Model, rows: Space, run: Run) -> Column:
-    """Token tables and heads on a stage: both on a single one, else one at either end."""
-    alone = 1.0 if model.tied_embeddings else 2.0
-    at_end = (run.first == 0) | (rows.pp - 1 == run.last)
-    return np.where(rows.pp == 1, alone, np.where(at_end, 1.0, 0.0))
 
 
 def table_values(model: Model, rows: Space, books: Bookkeeping) -> Column:
@@ -329,4 +327,8 @@ def _highest(columns: list[Column], length: int) -> Column:
 
 def least_state_bytes(job: Job, num_chips: int, books: Bookkeeping) -> float:
     """Training state of one chip if everything were spread evenly over all of them [B]: no layout takes less."""
-    return books.recipe.total * count_parameters(job.model).total / num_chips
+    if job.adapters is None:
+        return books.recipe.total * count_parameters(job.model).total / num_chips
+    counts, (dense, expert) = count_parameters(job.model), mean_frozen_bytes(job, books)
+    frozen = dense * (counts.total - counts.expert) + expert * counts.expert
+    return (frozen + books.recipe.total * trained_parameters(job)) / num_chips

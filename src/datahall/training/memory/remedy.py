@@ -18,7 +18,6 @@ from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.memory.offload import Line, held_bytes, offload_lines, traffic_of
 from datahall.training.memory.peak import PARTS, Memory, peak_memory
-from datahall.training.step.exchange import chip_share
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job, step_times
 from datahall.units import fmt
@@ -180,7 +179,7 @@ def host_holds(
     if not space.offload.any():
         return np.ones(len(space), np.bool_)
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro, schedule=schedule)
+    traffic = traffic_of(job, space, books, num_micro, schedule=schedule)
     held = held_bytes(traffic)
     fits = np.ones(len(space), np.bool_)
     for at, tier in enumerate(TIERS, start=1):
@@ -206,7 +205,7 @@ def layout_offload(
         return ()
     space = Space.of(layout)
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), books, num_micro, schedule=schedule)
+    traffic = traffic_of(job, space, books, num_micro, schedule=schedule)
     slot_s = step_times(job, cluster, space, framework).slot_s
     return offload_lines(cluster.host, framework, space, traffic, slot_s, num_micro)
 

@@ -6,9 +6,10 @@ from math import log
 
 from datahall.breakdown import (
     Breakdown,
-    assumed,
+    ceiling,
     derived,
     fitted,
+    given,
     modelled,
     product,
     quotient,
@@ -21,7 +22,7 @@ from datahall.training.memory.offload_figure import offload_figure
 from datahall.training.pipeline.execution import Execution
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.figure import LayerFigures, layer_figures
-from datahall.training.step.passes import ADAPTER_SHARE, STREAM_SHARE
+from datahall.training.step.passes import STREAM_SHARE
 from datahall.training.step.step import step_band
 
 OTHERS = "all other parts"
@@ -35,6 +36,21 @@ def step_figure(run: Execution, degrees: Degrees | None = None) -> Breakdown:
     return figure.with_band(low, high, f"{run.framework.title}: {run.framework.fitted_on}").with_note(
         sources=(run.framework.source,)
     )
+
+
+def steps_figure(run: Execution, num_tokens: float, degrees: Degrees | None = None) -> Breakdown:
+    """The time of all steps in which so many tokens are trained on, whole ones, with the band of a step."""
+    job, degrees = run.job, degrees or Degrees(run.layout)
+    once = product(
+        "tokens of a step",
+        [degrees.batch(job.global_batch), given("tokens of a sequence", job.seq, "count", field="seq")],
+        "tokens",
+    )
+    steps = ceiling(
+        "steps",
+        quotient("steps, exactly", given("tokens", num_tokens, "tokens", field="tokens"), once, "count"),
+    )
+    return product("time of the steps", [steps, step_figure(run, degrees)], "s")
 
 
 class _Parts:
@@ -158,8 +174,6 @@ class _Parts:
         if run.plan.num_copies > 1:
             how = f"{run.plan.name} sends micro-batches through it from both ends"
             moved.append(derived("parts that a stage holds", run.plan.num_copies, "count", note=how))
-        if run.job.adapters_only:
-            moved.append(assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters"))
         return quotient("optimizer", product("gradients and states moved", moved, "bytes"), rate, "s")
 
     def _offload(self) -> Breakdown | None:

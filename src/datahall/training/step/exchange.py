@@ -15,11 +15,11 @@ from datahall.cluster.groups import group_times, stage_times
 from datahall.fabric.collectives.algorithms.bus import Collective
 from datahall.fabric.collectives.choice import Choice, choose_collective
 from datahall.scenario.words import CONTEXT_EXCHANGES
+from datahall.training.adapters.adapters import mean_frozen_bytes, trained_share
 from datahall.training.layout.columns import Column, Space
 from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.experts import blocks_left, moe_share
 from datahall.training.step.passes import (
-    ADAPTER_SHARE,
     BLOCKS,
     EXPERT_GROUPS,
     HEADS,
@@ -32,6 +32,7 @@ from datahall.workload.parameters import count_parameters
 
 if TYPE_CHECKING:
     from datahall.cluster.cluster import Cluster
+    from datahall.training.memory.bookkeeping import Bookkeeping
     from datahall.training.step.framework import Framework
     from datahall.training.step.step import Job
 
@@ -152,6 +153,22 @@ def chip_share(job: Job, space: Space) -> Share:
     return Share(np.asarray(dense), np.asarray(counts.expert / (space.expert_ways * space.pp)))
 
 
+def trained_on_chip(job: Job, space: Space) -> Share:
+    """Those of them that have gradients: all, or the adapters beside what is no routed expert."""
+    share = chip_share(job, space)
+    if job.adapters is None:
+        return share
+    return Share(trained_share(job) * share.dense, np.zeros(len(space)))
+
+
+def gathered_bytes(job: Job, books: Bookkeeping) -> tuple[float, float]:
+    """Of a weight as fully sharded ones are gathered [B]: in the mean of all besides routed experts, and of these."""
+    if job.adapters is None:
+        return job.value_bytes, job.value_bytes
+    dense, expert = mean_frozen_bytes(job, books)
+    return dense + trained_share(job) * job.value_bytes, expert
+
+
 def _over_sharers(
     cluster: Cluster, space: Space, collective: Collective, share: Share, value_bytes: Column | float
 ) -> Column:
@@ -186,12 +203,20 @@ class Halves(NamedTuple):
 
 def halves_between_sharers(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Halves:
     """Both halves for every layout, whether it exchanges them once a step or with each micro-batch."""
-    share = chip_share(job, space)
+    trained = trained_on_chip(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
     back = np.where(space.zero == 0, wire, job.value_bytes)
+    sent = trained
+    if job.adapters is not None:  # fully sharded, the frozen weights are gathered too, in their own format
+        whole, (dense, expert) = chip_share(job, space), gathered_bytes(job, job.books(framework))
+        full = space.zero >= 3
+        sent = Share(
+            np.where(full, dense / job.value_bytes * whole.dense, trained.dense),
+            np.where(full, expert / job.value_bytes * whole.expert, 0.0),
+        )
     return Halves(
-        _over_sharers(cluster, space, "reduce-scatter", share, wire),
-        _over_sharers(cluster, space, "all-gather", share, back),
+        _over_sharers(cluster, space, "reduce-scatter", trained, wire),
+        _over_sharers(cluster, space, "all-gather", sent, back),
     )
 
 
@@ -218,23 +243,22 @@ def data_exchange(
     Beside the last micro-batch gradients are reduced while it goes backward, beside the first parameters are gathered
     while it goes forward: what is longer than its part of `slot_s` shows on the first stage, which has no other time.
     """
-    share = chip_share(job, space)
+    share = trained_on_chip(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
     inside_s = np.where(space.zero >= 3, 0.0, halves.reduce_s + halves.gather_s)
-    trained = ADAPTER_SHARE if job.adapters_only else 1.0
     between_s = _between_copies(cluster, space, share, wire)
     packing_s = compression_time(job, cluster, space, framework, share)
-    whole_s = trained * (inside_s + between_s)
+    whole_s = inside_s + between_s
     exposed_s = framework.data_exposed * whole_s
     shown_s = exposed_s
     if slot_s is not None:
         forward_s = slot_s / np.where(space.recompute == RECOMPUTES.index("full"), 4.0, 3.0)
-        gathered_s = trained * np.where((space.zero >= 3) | (space.zero == 0), 0.0, halves.gather_s)
+        gathered_s = np.where((space.zero >= 3) | (space.zero == 0), 0.0, halves.gather_s)
         reduced_s = whole_s - gathered_s
         shown_s = np.maximum(
             exposed_s, _longer(space, reduced_s, slot_s - forward_s) + _longer(space, gathered_s, forward_s)
         )
-    return shown_s + trained * packing_s
+    return shown_s + packing_s
 
 
 def _longer(space: Space, moved_s: Column, beside_s: Column) -> Column:
@@ -253,7 +277,11 @@ def data_choices(job: Job, cluster: Cluster, space: Space, framework: Framework)
 
     None on a torus, where it does not run, nor for one rank.
     """
-    ranks, stride, dense = int(space.sharers[0]), int(space.tp[0]), float(chip_share(job, space).dense[0])
+    ranks, stride, dense = (
+        int(space.sharers[0]),
+        int(space.tp[0]),
+        float(trained_on_chip(job, space).dense[0]),
+    )
     if cluster.system.torus or ranks == 1:
         return ()
     wire = float(wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))[0])

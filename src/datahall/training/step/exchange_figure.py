@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from datahall.breakdown import (
 )
 from datahall.cluster.cluster import Cluster
 from datahall.cluster.collective import group_figure, stage_figure
+from datahall.training.adapters.figure import gathered_frozen, trained_leaf
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import Layout
 from datahall.training.leaf import (
@@ -39,19 +41,12 @@ from datahall.training.step.compression import kernel_column, wire_column
 from datahall.training.step.exchange import CONTEXT_EXPOSED
 from datahall.training.step.experts import EXCHANGES, blocks_left, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
-from datahall.training.step.passes import (
-    ADAPTER_SHARE,
-    BLOCKS,
-    EXPERT_GROUPS,
-    HEADS,
-    RING,
-    STREAM_SHARE,
-    Passes,
-)
+from datahall.training.step.passes import BLOCKS, EXPERT_GROUPS, HEADS, RING, STREAM_SHARE, Passes
 from datahall.training.step.step import Job
 from datahall.workload.parameters import count_parameters
 
 AGAIN = ", and forward again"
+ShareFigure: TypeAlias = tuple[str, Breakdown, Breakdown, float, int]
 
 
 class ExchangeFigures:
@@ -267,16 +262,16 @@ class ExchangeFigures:
     # -- gradients and parameters ----------------------------------------------------------------------------------
 
     def held(self) -> Breakdown:
-        """Parameters of one chip of the fullest stage before ZeRO."""
-        dense, expert = self._dense(), self._expert_parameters()
-        return dense if expert is None else total("parameters of a chip", [dense, expert])
+        """Trained parameters of one chip of the fullest stage before ZeRO."""
+        parts = [held for _, held, *_ in self._trained()]
+        return parts[0] if len(parts) == 1 else total("parameters of a chip", parts)
 
     def owned(self) -> Breakdown:
         """Those whose state the chip keeps: from ZeRO-1 on its share."""
-        parts = [held for _, held, *_ in self._shares()]
+        parts = [held for _, held, *_ in self._trained()]
         if self.layout.zero >= 1:
             parts = [
-                quotient(f"own {name}", held, over, "parameters") for name, held, over, *_ in self._shares()
+                quotient(f"own {name}", held, over, "parameters") for name, held, over, *_ in self._trained()
             ]
         return total("parameters whose state the chip keeps", parts)
 
@@ -315,16 +310,12 @@ class ExchangeFigures:
         parts = [*inside, *self._between_copies(), *self._packing()]
         if not parts:
             return None
-        whole = total("all of it, hidden or not", parts)
-        if not self.job.adapters_only:
-            return whole
-        trained = assumed("share that is trained", ADAPTER_SHARE, "fraction", "low-rank adapters")
-        return product(whole.name, [whole.named("as if all were trained"), trained], "s")
+        return total("all of it, hidden or not", parts)
 
     def _group(self, name: str, *degrees: str) -> Breakdown:
         return self.degrees.group(name, *(self.degrees.number(one) for one in degrees))
 
-    def _shares(self) -> list[tuple[str, Breakdown, Breakdown, float, int]]:
+    def _shares(self) -> list[ShareFigure]:
         """What is shared: its name, its parameters, who share it, groups that hold copies, and their distance."""
         space, name = self.space, "ranks that share them"
         found = [
@@ -336,6 +327,13 @@ class ExchangeFigures:
             ways = int(space.expert_ways[0])
             found.append(("expert", expert, self.degrees.expert_sharers(name), copies, ways))
         return found
+
+    def _trained(self) -> list[ShareFigure]:
+        """The same of what has gradients: all of it, or the adapters beside what is no routed expert."""
+        if self.job.adapters is None:
+            return self._shares()
+        name, held, sharers, copies, stride = self._shares()[0]
+        return [(name, trained_leaf(self.job, self.degrees, held), sharers, copies, stride)]
 
     def _wire(self) -> Breakdown:
         wire = float(wire_column(self.space.compression, self.job.model, self.gradient().value)[0])
@@ -353,7 +351,7 @@ class ExchangeFigures:
 
     def halves(self) -> Iterator[tuple[Breakdown, Breakdown]]:
         """Gradients reduced and parameters gathered, once, between those that share them."""
-        for name, held, sharers, _, stride in self._shares():
+        for name, held, sharers, _, stride in self._trained():
             if sharers.value > 1:
                 sent = product("gradients", [held, self._wire()], "bytes")
                 each = self._value("parameter", "gathered")
@@ -361,20 +359,23 @@ class ExchangeFigures:
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
                 gathered = group_figure(self.cluster, "all-gather", back, num, stride)
+                if self.job.adapters is not None and self.layout.zero >= 3:
+                    gathered = gathered_frozen(self.job, self.cluster, self.framework, self._shares())
                 yield reduced.named(f"reduce-scatter, {name}"), gathered.named(f"all-gather, {name}")
 
     def _between_copies(self) -> list[Breakdown]:
         if not self.layout.shard:
             return []
         found = []
-        for name, held, sharers, copies, _ in self._shares():
+        for name, held, sharers, copies, _ in self._trained():
             sent = product("gradients", [held, self._wire()], "bytes")
             found += self._copied(name, quotient("own gradients", sent, sharers, "bytes"), copies)
-        if not count_parameters(self.job.model).expert:
+        if self.job.adapters is not None or not count_parameters(self.job.model).expert:
             none = assumed(
                 "own gradients", 0.0, "bytes", "no experts; the collective is launched all the same"
             )
-            found += self._copied("expert", none, float(self.space.num_copies[0]))
+            copies = float(min(self.space.num_copies[0], self.space.expert_copies[0]))
+            found += self._copied("expert", none, copies)
         return found
 
     def _copied(self, name: str, own: Breakdown, copies: float) -> list[Breakdown]:

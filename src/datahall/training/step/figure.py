@@ -44,7 +44,7 @@ from datahall.training.step.framework import Framework, attention_factor
 from datahall.training.step.launch import OUTSIDE, sync_time
 from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE
-from datahall.training.step.step import Job, accumulation_time, operator_times
+from datahall.training.step.step import Job, accumulation_time, operator_times, operators_run
 from datahall.workload.operator import Attention, Operator, Stream
 from datahall.workload.parameters import count_parameters
 
@@ -76,8 +76,7 @@ def layer_figures(
     exchange = ExchangeFigures(job, cluster, layout, framework, degrees or Degrees(layout))
     operators = layout_operators(job, framework, layout, cluster.chip)
     timed = list(operator_times(job, cluster, operators, framework))
-    if job.adapters_only:
-        operators = tuple(one for one in operators if not one.name.endswith("_wgrad"))
+    operators = operators_run(job, operators)
     rows = [(one, float(np.ravel(time)[0])) for one, (_, time) in zip(operators, timed, strict=True)]
     inside = [row for row in rows if not row[0].name.startswith(OUTSIDE)]
     first = [row for row in rows if row[0].name.startswith("embedding")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from datahall.training.adapters.products import is_frozen_gradient
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.step.experts import moe_share
@@ -57,8 +58,9 @@ def _operators(job: Job, framework: Framework, level: int, bits: int) -> tuple[f
     )
     in_layers, outside = 0.0, 0.0
     for one in operators:
-        frozen = job.adapters_only and one.name.endswith("_wgrad")
-        if frozen or (framework.captured == "attention" and not one.name.startswith(UNCAPTURED)):
+        if is_frozen_gradient(job, one) or (
+            framework.captured == "attention" and not one.name.startswith(UNCAPTURED)
+        ):
             continue
         if one.name.startswith(OUTSIDE):
             outside += one.count

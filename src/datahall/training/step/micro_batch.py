@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.chip import Chip
+from datahall.training.adapters.products import tuning_operators
 from datahall.training.layout.modules import PARTS
 from datahall.workload.backward import Gradients, training_pass
 from datahall.workload.memory.activation import Recompute
@@ -74,6 +75,9 @@ def micro_batch_operators(
 ) -> tuple[Operator, ...]:
     """Forward and backward of one micro-batch on one chip, recomputed kernels included."""
     either_way = chip is not None and chip.family in EITHER_WAY and job.precision.tensor_scaled
+    gradients = Gradients(
+        flash=framework.flash_attention, transposes=not (either_way or job.adapters is not None)
+    )
     operators = training_pass(
         job.model,
         batch=batch,
@@ -81,9 +85,7 @@ def micro_batch_operators(
         sharding=sharding,
         precision=job.precision,
         recompute="none" if modules else recompute,
-        gradients=Gradients(
-            flash=framework.flash_attention, transposes=not (either_way or job.adapters_only)
-        ),
+        gradients=gradients,
         fusion=framework.fusion,
     )
     if job.narrow_head:
@@ -95,7 +97,8 @@ def micro_batch_operators(
         if not one.backward
         and (one.name in names or ("core_attn" in modules and isinstance(one.shape, Attention)))
     )
-    return (*operators, *again)
+    every = (*operators, *again)
+    return (*every, *tuning_operators(job, every, framework.fusion, gradients))
 
 
 def _narrowed(head: Operator, job: Job) -> Operator:

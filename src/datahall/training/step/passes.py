@@ -9,9 +9,6 @@ from typing import NamedTuple
 
 STREAM_SHARE = 0.8  # of the datasheet's bandwidth that element-wise work reaches
 ACCUMULATION_SHARE = 0.9  # and adding weight gradients up
-# Share of the parameters that low-rank adapters add: rank 16 beside attention's products of a 70B model is 45 million,
-# 0.06 % (MLPerf Training, llama2_70b_lora reference); only they have gradients to exchange and states to update.
-ADAPTER_SHARE = 0.001
 WAYS = 2.0  # a message between stages goes forward, another comes back
 
 

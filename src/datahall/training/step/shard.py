@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from datahall.catalog.entries.model import Layer, Model
+from datahall.training.adapters.kept import adapted_tensors, widened_bytes
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.layout.modules import dropped_tensors
@@ -43,6 +44,7 @@ class ShardBytes(msgspec.Struct, frozen=True, kw_only=True):
     kept: dict[Layer, Column]  # from forward to backward
     redone: dict[Layer, Column]  # brought back by recomputation when its backward comes
     in_hand: dict[Layer, Column]  # gradients and gathered inputs of the layer at work
+    widened: dict[Layer, Column]  # the copy of a quantised weight that is multiplied
     at_loss: Column  # head and loss, forward
     at_head: Column  # head, backward, without its weights
 
@@ -55,7 +57,7 @@ def shard_bytes(job: Job, space: Space, books: Bookkeeping) -> ShardBytes:
     )  # fmt: skip
     distinct, index = unique_rows(keys)
     kinds = [layer for layer, _ in job.model.layer_groups()]
-    kept, redone, in_hand = ({kind: np.zeros(len(distinct)) for kind in kinds} for _ in range(3))
+    kept, redone, in_hand, widened = ({kind: np.zeros(len(distinct)) for kind in kinds} for _ in range(4))
     at_loss, at_head = np.zeros(len(distinct)), np.zeros(len(distinct))
     for level, parallel, bits in {(row[4], row[5], row[7]) for row in distinct}:
         here = (distinct[:, 4] == level) & (distinct[:, 5] == parallel) & (distinct[:, 7] == bits)
@@ -67,11 +69,13 @@ def shard_bytes(job: Job, space: Space, books: Bookkeeping) -> ShardBytes:
             kept[kind][here] = _sum(tensors, batch, job.seq, shard)
             redone[kind][here] = _redone(tensors, whole, batch, job.seq, shard)
             in_hand[kind][here] = _in_hand(job, kind, batch, shard, eager=books.saving.eager)
+            widened[kind][here] = widened_bytes(job, kind, shard)
         at_loss[here], at_head[here] = _head(job, batch, shard, books)
     return ShardBytes(
         kept={kind: column[index] for kind, column in kept.items()},
         redone={kind: column[index] for kind, column in redone.items()},
         in_hand={kind: column[index] for kind, column in in_hand.items()},
+        widened={kind: column[index] for kind, column in widened.items()},
         at_loss=at_loss[index],
         at_head=at_head[index],
     )
@@ -83,6 +87,8 @@ def saved_tensors(
     """What one layer keeps, in the formats of the job; modules that are recomputed drop what only they produce."""
     scores_stay = bool(modules) and "core_attn" not in modules
     tensors = layer_tensors(job.model, kind, _saving(job, books.saving), "none" if scores_stay else recompute)
+    if recompute != "full":
+        tensors = adapted_tensors(tensors, job, kind, books, modules)
     dropped = dropped_tensors(modules)
     narrow = LINEAR_INPUTS + (ACTIVATION_INPUTS if books.narrow_activations else ())
     return tuple(_formatted(one, job.precision, narrow) for one in tensors if one.name not in dropped)
@@ -139,7 +145,8 @@ def _in_hand(job: Job, kind: Layer, batch: Column, shard: Sharding, *, eager: bo
 def _head(job: Job, batch: Column, shard: Sharding, books: Bookkeeping) -> tuple[Column, Column]:
     """Final norm, logits and loss: at the end of forward, and as the head's backward begins."""
     saving = books.saving if books.loss != "eager" else Saving(modules="huggingface-eager")
-    outside = outside_tensors(job.model, _saving(job, saving), max(books.loss_bytes, job.value_bytes))
+    wide = max(books.loss_bytes, job.value_bytes)
+    outside = outside_tensors(job.model, _saving(job, saving), wide, wide_logits=books.wide_logits)
     logits = tuple(one for one in outside if "norm" in one.name or one.name == "logits")
     loss = np.asarray(sum_bytes(logits if books.loss == "fused" else outside, batch, float(job.seq), shard))
     stream = np.asarray(sum_bytes(logits, batch, float(job.seq), shard))

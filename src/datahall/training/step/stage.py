@@ -115,6 +115,13 @@ def stage_runs(model: Model, pp: int, vpp: int, split: tuple[int, ...]) -> tuple
     )
 
 
+def num_tables(model: Model, rows: Space, run: Run) -> Column:
+    """Token tables and heads on a stage: both on a single one, else one at either end."""
+    alone = 1.0 if model.tied_embeddings else 2.0
+    at_end = (run.first == 0) | (rows.pp - 1 == run.last)
+    return np.where(rows.pp == 1, alone, np.where(at_end, 1.0, 0.0))
+
+
 def in_flight(
     schedule: str, num_micro: Column, pp: Column | float, vpp: Column | float, stage: int
 ) -> Column:

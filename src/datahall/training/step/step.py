@@ -27,6 +27,8 @@ from datahall.scenario.sections.training import USUAL_SCHEDULE
 from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
+from datahall.training.adapters.adapters import Adapters
+from datahall.training.adapters.products import is_frozen_gradient
 from datahall.training.layout.codes import module_names
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
@@ -34,13 +36,13 @@ from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.pipeline.table import order_of
 from datahall.training.step.attention import attention_time, score_traffic
 from datahall.training.step.exchange import (
-    chip_share,
     data_exchange,
     exchange_alone,
     halves_between_sharers,
     messages_alone,
     parameter_exchange,
     tensor_exchange,
+    trained_on_chip,
 )
 from datahall.training.step.experts import (
     apart_by_expert,
@@ -53,8 +55,9 @@ from datahall.training.step.experts import (
 from datahall.training.step.framework import Framework, band_of
 from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
-from datahall.training.step.passes import ACCUMULATION_SHARE, ADAPTER_SHARE, STREAM_SHARE, WAYS
+from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE, WAYS
 from datahall.training.step.stage import held_by, stage_depths
+from datahall.workload.adapters.count import tuning_flop_per_token
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator
@@ -72,7 +75,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     global_batch: int
     precision: Precision = Precision()
     state: str = ""  # recipe of its state; empty: as the precision and the framework have it
-    adapters_only: bool = False  # low-rank adapters: weights are frozen and have no gradients
+    adapters: Adapters | None = None  # which alone are trained: the weights are frozen and have no gradients
     imbalance: float | None = (
         None  # copies on the busiest of an expert group's ranks over the mean; None: chance alone
     )
@@ -100,9 +103,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         """Steps of a run: whole global batches until the tokens are used up."""
         return max(1, ceil(num_tokens / self.batch_tokens - 1e-9))
 
+    @property
+    def flop_per_token(self) -> float:
+        """Model FLOPs of a token forward and backward, attention causal and nothing recomputed."""
+        if self.adapters is None:
+            return float(training_flop_per_token(self.model, float(self.seq)))
+        return float(
+            tuning_flop_per_token(self.model, float(self.seq), self.adapters.targets, self.adapters.rank)
+        )
+
     def mfu_fraction(self, cluster: Cluster, step_s: float) -> float:
         """Model FLOPs, attention causal, over the dense peak of the chips at the precision of the products."""
-        per_token = float(training_flop_per_token(self.model, float(self.seq)))
+        per_token = self.flop_per_token
         peak_flop_per_s = cluster.chip.peak(self.precision.compute)
         return float(mfu_fraction(self.batch_tokens / step_s, per_token, cluster.num_chips, peak_flop_per_s))
 
@@ -227,7 +239,9 @@ def busy_time(stage_s: Column, gathered_s: Column, launch_s: Column, exchange_s:
 def step_band(job: Job, cluster: Cluster, framework: Framework) -> tuple[float, float]:
     """Between which shares of the predicted step eight of ten measured ones are expected."""
     measured = calibrate(cluster.chip).level == "measured"
-    return band_of(framework, moe=job.model.moe is not None, adapters=job.adapters_only, measured=measured)
+    return band_of(
+        framework, moe=job.model.moe is not None, adapters=job.adapters is not None, measured=measured
+    )
 
 
 def kernel_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -> tuple[Column, Column]:
@@ -332,8 +346,8 @@ def waited_times(
 
 
 def operators_run(job: Job, operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Those that are run: adapters alone need no gradients of the weights."""
-    return tuple(one for one in operators if not (job.adapters_only and one.name.endswith("_wgrad")))
+    """Those that are run: beside adapters no gradients of the weights."""
+    return tuple(one for one in operators if not is_frozen_gradient(job, one))
 
 
 def operator_times(
@@ -361,7 +375,7 @@ def accumulation_time(job: Job, cluster: Cluster, space: Space, framework: Frame
     dense = (counts.total - counts.expert - counts.embedding - counts.head) / space.tp
     held = (dense + counts.expert / space.expert_ways) / job.model.num_layers
     moved = 2.0 * framework.sent_bytes(job.value_bytes) * held
-    apart = (space.zero >= 3) | job.adapters_only
+    apart = (space.zero >= 3) | (job.adapters is not None)
     return np.where(apart, 0.0, moved / (ACCUMULATION_SHARE * cluster.chip.memory_bytes_per_s))
 
 
@@ -370,14 +384,13 @@ def offload_time(job: Job, cluster: Cluster, space: Space, framework: Framework,
     if not space.offload.any():
         return np.zeros(len(space))
     num_micro = space.num_micro(job.global_batch)
-    traffic = traffic_of(job, space, chip_share(job, space), job.books(framework), num_micro)
+    traffic = traffic_of(job, space, job.books(framework), num_micro)
     return exposed_times(cluster.host, framework, space, traffic, slot_s, num_micro).total_s
 
 
 def optimizer_time(job: Job, cluster: Cluster, space: Space, framework: Framework) -> Column:
     """The update of the chip's own share of the parameters, which moves their gradients and states [s]."""
-    trained = ADAPTER_SHARE if job.adapters_only else 1.0
-    owned = trained * chip_share(job, space).owned(space)
+    owned = trained_on_chip(job, space).owned(space)
     here = np.where(space.offloaded("optimizer") > 0, 0.0, owned)  # else the host does it
     moved = here * job.books(framework).recipe.updated
     return moved / (STREAM_SHARE * cluster.chip.memory_bytes_per_s)

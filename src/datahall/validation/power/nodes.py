@@ -27,6 +27,7 @@ from datahall.validation.inference.names import chip_of
 from datahall.validation.measurement import Outcome, Row, RowError
 from datahall.validation.power.guard import guarded
 from datahall.validation.scorecard import Prediction, Unsupported
+from datahall.validation.training.layouts import MLPERF_ADAPTERS
 from datahall.validation.training.sources import SOURCES
 from datahall.workload.precision import Precision
 
@@ -147,7 +148,8 @@ def _adapters(chip: Chip, num_chips: int) -> tuple[Job, Layout]:
     if num_chips % group or batch % (num_chips // group):
         raise RowError("submissions of that many chips are not known to us")
     job = Job(
-        model=load().model("llama-2-70b"), seq=8192, global_batch=batch, precision=_narrow(chip), adapters_only=True
+        model=load().model("llama-2-70b"), seq=8192, global_batch=batch, precision=_narrow(chip),
+        adapters=MLPERF_ADAPTERS,
     )  # fmt: skip
     layout = Layout(
         tp=tp, pp=1, vpp=1, cp=group // tp, ep=1, dp=num_chips // group, zero=1, micro_batch=1, recompute="none",

@@ -8,6 +8,7 @@ framework it used, and a row that leaves out more than that is counted with the 
 from __future__ import annotations
 
 from datahall.validation.measurement import Format
+from datahall.validation.training.adapters import FORMAT as ADAPTERS
 from datahall.validation.training.measured import measured
 from datahall.validation.training.rows import Run, predict, predict_rows, understood
 from datahall.validation.training.single_chip import FORMAT as SINGLE_CHIP
@@ -32,6 +33,7 @@ FORMATS = (
         predict_rows,
     ),
     SINGLE_CHIP,
+    ADAPTERS,
 )
 
 __all__ = ["FORMATS", "SOURCES", "Run", "Source", "measured", "predict", "predict_rows", "understood"]

@@ -69,6 +69,7 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
     modules: Modules = "megatron"  # whose run a layer
     flash: bool = True  # attention keeps no scores
     dropout: bool = False
+    repeats_heads: bool = False  # flash attention is given each KV head once for every query head
     value_bytes: float = 2.0  # of an ordinary activation
 
     def __post_init__(self) -> None:
@@ -165,8 +166,11 @@ def outside_tensors(
     model: Model,
     saving: Saving,
     loss_bytes: float,
+    *,
+    wide_logits: bool = False,
 ) -> tuple[SavedTensor, ...]:
-    """What the final norm, the head and the loss keep; `loss_bytes` is the format of the cross-entropy.
+    """What the final norm, the head and the loss keep; `loss_bytes` is the format of the cross-entropy, and with
+    `wide_logits` of the logits that the caller keeps.
 
     Megatron's vocabulary-parallel loss overwrites one upcast copy of the logits.  Hugging Face keeps the
     logits for the caller, the log-softmax for backward, and for a moment the gradients of both.
@@ -183,7 +187,7 @@ def outside_tensors(
         )
     return (
         *tensors,
-        saving.tensor("logits", vocab, "tensor"),
+        saving.tensor("logits", vocab, "tensor", value_bytes=loss_bytes if wide_logits else None),
         saving.tensor("log_softmax", vocab, "tensor", value_bytes=loss_bytes, transient=True),
         saving.tensor("log_softmax_gradient", vocab, "tensor", value_bytes=loss_bytes, transient=True),
         saving.tensor("logits_gradient", vocab, "tensor", value_bytes=loss_bytes, transient=True),
@@ -237,7 +241,8 @@ def _mixer(model: Model, layer: Layer, saving: Saving) -> list[SavedTensor]:
 
 def _self_attention(model: Model, saving: Saving) -> list[SavedTensor]:
     queries, keys = float(model.num_heads * model.head_dim), float(model.num_kv_heads * model.head_dim)
-    repeated = saving.eager and not saving.flash  # eager attention copies each KV head to its query heads
+    # eager attention copies each KV head to its query heads
+    repeated = saving.repeats_heads or (saving.eager and not saving.flash)
     kv_width, kv_chips = (queries, math.inf) if repeated else (keys, float(model.num_kv_heads))
     tensors = [
         saving.tensor("query", queries, "tensor"),

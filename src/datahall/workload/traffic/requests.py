@@ -90,6 +90,19 @@ class Requests(msgspec.Struct, frozen=True, kw_only=True):
             columns["block_start"] = places - places[0]
         return Requests(**columns, block_tokens=self.block_tokens)
 
+    def chosen(self, kept: NDArray[np.bool_]) -> Requests:
+        """Some of the rows, wherever they stand; with a turn also those that it waits for."""
+        columns = {name: getattr(self, name)[kept] for name in COLUMNS}
+        if self.cached.size:
+            columns["cached"] = self.cached[kept]
+        place = np.cumsum(kept) - 1
+        columns["after"] = np.where(columns["after"] >= 0, place[columns["after"]], -1)
+        if self.block_start.size:
+            counts = np.diff(self.block_start)
+            columns["blocks"] = self.blocks[np.repeat(kept, counts)]
+            columns["block_start"] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts[kept])))
+        return Requests(**columns, block_tokens=self.block_tokens)
+
 
 COLUMNS = ("arrival_s", "prompt", "output", "after", "group", "shared", "session", "priority")
 

@@ -30,10 +30,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     format: TraceFormat
     path: str
     num_failed: int = 0  # rows without a generated token: requests that failed when they were recorded
+    span_s: float = 0.0  # of a part of a trace until the next request came; 0: nobody knows
 
     @property
     def duration_s(self) -> float:
         """From time 0 to one mean gap after the last request, so that a loop keeps the mean rate."""
+        if self.span_s:
+            return self.span_s
         times = self.requests.arrival_s[self.requests.after < 0]
         return float(times[-1]) * times.size / max(1, times.size - 1) if times.size else 0.0
 

@@ -129,6 +129,7 @@ class TrafficStream:
             )
         self.cut = Cut()
         self.num_failed = 0  # recorded requests without an answer, left out
+        self.recorded_s = 0.0  # for how long a trace goes on; 0: all at one time, or none
         self.num_requests = 0
         parts = self._recorded(traffic) if traffic.trace else self._drawn(traffic, seed, under_way)
         self._chunks = in_chunks(parts, chunk_rows)
@@ -157,7 +158,7 @@ class TrafficStream:
     def _recorded(self, traffic: Traffic) -> Iterator[Requests]:
         assert traffic.trace is not None
         trace = traffic.trace.read()
-        self.num_failed = trace.num_failed
+        self.num_failed, self.recorded_s = trace.num_failed, trace.duration_s
         replayed = replay(
             trace,
             speed_ratio=traffic.trace.speed_ratio,

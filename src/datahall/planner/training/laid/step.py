@@ -15,7 +15,6 @@ from datahall.planner.training.choice import best_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.training import TrainingJob
-from datahall.scenario.usual import CHIPS_PER_SEQUENCE, USUAL_BATCH
 from datahall.training.early import says_layout
 from datahall.training.layout.asked import said_precision
 from datahall.training.layout.space import WIDE
@@ -62,14 +61,9 @@ def _searched(scenario: Scenario) -> Step:
     num_chips = design.chips or own_chips(design, scenario.catalog)
     assert num_chips is not None
     machine = lru_cache(maxsize=1)(machine_of(scenario))
-    job = msgspec.structs.replace(job_of(scenario), global_batch=usual_batch(scenario, num_chips))
+    job = job_of(scenario, num_chips=num_chips)
     options = msgspec.structs.replace(WIDE, margin_fraction=asked.margin_fraction)
     plan = best_of(job, machine, num_chips, 1.0, framework, job.books(framework), options)
     precision = said_precision(scenario)
     used = used_by_job(job, framework, precision)
     return Step(plan.execution, plan.setup(precision), num_chips, True, {**used, "chips": num_chips})
-
-
-def usual_batch(scenario: Scenario, num_chips: int) -> int:
-    """The global batch that was said, or a sequence for every 16 chips, at least the usual one."""
-    return scenario.one(TrainingJob).global_batch or max(USUAL_BATCH, num_chips // CHIPS_PER_SEQUENCE)

@@ -19,14 +19,12 @@ from __future__ import annotations
 from math import ceil, erfc, expm1, fsum, inf, log, sqrt
 from typing import NamedTuple
 
+from datahall.reliability.nodes.spares import LARGE, MOMENTS, past_of, under_way_s
 from datahall.reliability.process import Cause, FailureProcess
-from datahall.reliability.simulation.recovery import ANY_SPARES, Recovery
-from datahall.reliability.spares import past_of, under_way_s
+from datahall.reliability.recovery import ANY_SPARES, Recovery
 from datahall.units import DAY_S
 
-MOMENTS = 32  # of a run
 FAR = 12.0  # standard deviations beyond which no number of nodes lies
-LARGE = 1e250  # a recursion that grows so far is scaled down by it
 
 
 class Enough(NamedTuple):

@@ -1,4 +1,4 @@
-"""How likely enough parts work: exact binomial sums, no simulation.
+"""How likely enough parts work: binomial sums, no simulation.
 
 A TPU cube works when all of its 16 hosts do; an optical circuit switch lets a job run on any m of the C cubes, so that
 it waits for mirrors and not for a repair.
@@ -6,10 +6,10 @@ it waits for mirrors and not for a repair.
 
 from __future__ import annotations
 
-from math import exp, fsum, lgamma, log, log1p
 from typing import NamedTuple
 
 from datahall.errors import ScenarioError
+from datahall.reliability.tails.binomial import binomial_at_least
 
 HOSTS_PER_CUBE = 16
 
@@ -38,15 +38,7 @@ def at_least(needed: int, total: int, availability: float) -> float:
         return 1.0
     if availability == 0.0:
         return 0.0
-    whole = lgamma(total + 1)
-    up, down = log(availability), log1p(-availability)
-    return min(
-        1.0,
-        fsum(
-            exp(whole - lgamma(n + 1) - lgamma(total - n + 1) + n * up + (total - n) * down)
-            for n in range(needed, total + 1)
-        ),
-    )
+    return binomial_at_least(needed, total, availability)
 
 
 class Slice(NamedTuple):

@@ -32,7 +32,9 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool = False  # a restart was said whole, and stands for all of its parts
     planned_every_s: float = inf
     planned_s: float = 0.0
-    speeds: tuple[float, ...] = (1.0,)  # of the work by replicas that are out; one alone: the whole run stops
+    speeds: tuple[float, ...] = (
+        1.0,
+    )  # of the work by groups of replicas that are out; one alone: the whole run stops
     stall_s: float = 0.0  # until they do
     silent_s: float = 0.0  # until corrupted results are noticed; 0: at once
     bisect_s: float = 0.0  # to find the device then

@@ -13,18 +13,21 @@ Panjer (1981), Recursive evaluation of a family of compound distributions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import erfc, exp, fsum, log, sqrt
 from typing import NamedTuple
 
 from datahall.errors import ScenarioError
 from datahall.reliability.process import Cause, FailureProcess, lived_s
+from datahall.reliability.tails.poisson import counted
 from datahall.units import DAY_S
 
 MOST_ENOUGH = 1.0 - 1e-9  # beyond it rounding says whether spares suffice
+MANY = 2000.0  # nodes away in the mean, from which on only the numbers near it are added up
 LARGE = 1e250  # a recursion that grows so far is scaled down by it
-MOMENTS = 32  # of a run over which nodes age
+NOTHING = 1e-18  # beside what was added: it changes no digit
+MOMENTS = 32  # of a run over which nodes age, leave and come back
 CELLS = 96  # that the past of a node is added up in, each so much longer than the one after it
 NEAREST = 1e-6  # of its age: the last of them
 
@@ -101,11 +104,8 @@ def node_availability(process: FailureProcess) -> float:
 
 def free_fraction(process: FailureProcess, num_spares: int) -> float:
     """The share of the failures that find a spare free: P(away ≤ S − 1), for failures see the mean over time."""
-    found = 0.0
-    for _, found in zip(range(num_spares), _at_most(away(process)), strict=False):
-        if found >= MOST_ENOUGH:
-            return 1.0
-    return found
+    found = _at_most(away(process))(num_spares - 1) if num_spares else 0.0
+    return 1.0 if found >= MOST_ENOUGH else found
 
 
 def spares_for(process: FailureProcess, enough_fraction: float, span_s: float = 0.0) -> Spares:
@@ -136,27 +136,51 @@ def enough_over(moments: Sequence[Mapping[int, float]], enough_fraction: float) 
             hint="above 0 and below 1, e.g. 99 %",
         )
     chances = [_at_most(repairs) for repairs in moments]
-    num, reached = 0, _mean(chances)
-    while reached < enough_fraction:
-        num, reached = num + 1, _mean(chances)
+
+    def reached(num: int) -> float:
+        return fsum(chance(num) for chance in chances) / len(chances)
+
+    short, num = -1, 0
+    while reached(num) < enough_fraction:
+        short, num = num, 2 * num + 1
+    while num - short > 1:
+        middle = (short + num) // 2
+        short, num = (middle, num) if reached(middle) < enough_fraction else (short, middle)
     away_mean = fsum(b * mean for repairs in moments for b, mean in repairs.items()) / len(moments)
-    return Spares(num, away_mean, reached)
+    return Spares(num, away_mean, reached(num))
 
 
-def _mean(chances: Sequence[Iterator[float]]) -> float:
-    """Of the next of each."""
-    return fsum(map(next, chances)) / len(chances)
+def _at_most(repairs: Mapping[int, float]) -> Callable[[int], float]:
+    """The chance that no more than a number of nodes are away."""
+    mean = sum(b * each for b, each in repairs.items())
+    return counted(repairs).__call__ if mean > MANY else Recursion(repairs)
 
 
-def _at_most(repairs: Mapping[int, float]) -> Iterator[float]:
-    """The chance that no more than 0, 1, 2, … nodes are away: p(k) = Σ b λ_b p(k − b) / k (Panjer), added up."""
-    weights = [1.0]  # p up to the factor that p(0) = e^−Λ is
-    log_factor, added = -sum(repairs.values()), 1.0
-    while True:
-        yield exp(min(0.0, log_factor + log(added)))
-        k = len(weights)
-        weights.append(sum(b * mean * weights[k - b] for b, mean in repairs.items() if b <= k) / k)
-        added += weights[-1]
-        if added > LARGE:
-            weights, added = [one / LARGE for one in weights], added / LARGE
-            log_factor += log(LARGE)
+class Recursion:
+    """The same of few, from none on: p(k) = Σ b λ_b p(k − b) / k (Panjer), as far as is asked and adds anything."""
+
+    def __init__(self, repairs: Mapping[int, float]) -> None:
+        self._repairs, self._mean = repairs, sum(b * each for b, each in repairs.items())
+        self._weights = [1.0]  # p up to the factor that p(0) = e^−Λ is
+        self._log_factor, self._added = -sum(repairs.values()), 1.0
+        self._found = [exp(self._log_factor)]
+
+    def __call__(self, num: int) -> float:
+        while len(self._found) <= num and not self._ended:
+            self._next()
+        return self._found[min(num, len(self._found) - 1)]
+
+    @property
+    def _ended(self) -> bool:
+        """Whether what is left is nothing beside what was added: no large number of spares is walked up to."""
+        most = max(self._repairs, default=1)
+        return len(self._weights) > self._mean + most and sum(self._weights[-most:]) < NOTHING * self._added
+
+    def _next(self) -> None:
+        k, weights = len(self._weights), self._weights
+        weights.append(sum(b * mean * weights[k - b] for b, mean in self._repairs.items() if b <= k) / k)
+        self._added += weights[-1]
+        if self._added > LARGE:
+            self._weights, self._added = [one / LARGE for one in weights], self._added / LARGE
+            self._log_factor += log(LARGE)
+        self._found.append(exp(min(0.0, self._log_factor + log(self._added))))

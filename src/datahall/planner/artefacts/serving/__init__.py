@@ -1,0 +1,1 @@
+"""A plan of a service as launch commands, a manifest or an application."""

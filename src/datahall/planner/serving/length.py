@@ -1,0 +1,93 @@
+"""How many of a number of replicas are simulated, and for how long, so that a queue that grows is seen.
+
+Some replicas for 15 stays show what a load does that is well below the most that they hold.  Near that most the number
+of sequences n that decode at once forgets what it was in a time τ many times as long as a request stays:
+
+    τ = 1 / X′(n)          X: requests per second that n sequences finish, in closed form
+    run = max(15 stays, 3 τ to fill + 6 τ that are measured + 2 stays to drain)
+    replicas ≥ τ / (stay · n · 7 %²)          chance then moves the load of all of them by 7 %
+
+A run has no fewer than 4,500 requests.  Where that comes to more than 400,000 it is of fewer replicas, four at least,
+and then shorter, 15 stays at least.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from datahall.inference.closed_form.capacity import Held
+from datahall.inference.closed_form.steady_state import Curve
+from datahall.inference.fleet.span import EDGE_STAYS, MeasuredWindow, measured_window
+
+LEAST_SIMULATED = 4  # replicas: more of the same under the same share behave nearly alike
+REQUESTS_SIMULATED, STAYS_SIMULATED = 4500, 15  # at least, and times that a request stays
+MOST_SIMULATED = 400_000  # requests
+FILLS, MEASURED = 3.0, 6.0  # times that the number of sequences takes to forget
+CHANCE = 0.07  # of the number of sequences of all replicas that are simulated
+LEAST_PULL = 1e-3  # of X/n, where a curve is flat
+
+
+class Length(NamedTuple):
+    """Of a run: replicas, requests, and when it is full."""
+
+    num_replicas: int
+    num_requests: int
+    stay_s: float
+    fills_s: float
+    rate_per_s: float  # of all these replicas
+
+    @property
+    def window(self) -> MeasuredWindow:
+        """Which of its requests are measured."""
+        coming_s = self.num_requests / self.rate_per_s
+        first_s = min(self.fills_s, coming_s / 2.0)
+        return measured_window(coming_s, self.stay_s, num_requests=self.num_requests, first_s=first_s)
+
+
+def length_of(
+    most: Held,
+    rate_per_s: float,
+    count: int,
+    stay_s: float,
+    *,
+    longest_wait_s: float,
+    least_replicas: int = 1,
+) -> Length:
+    """Of a run of some of so many replicas that each get such a rate, where requests stay so long at a usual load."""
+    state = most.at(rate_per_s)
+    if state.near_saturation:
+        return _near_saturation(most, rate_per_s, count, longest_wait_s, least_replicas)
+    busy = int(REQUESTS_SIMULATED / (STAYS_SIMULATED * rate_per_s * stay_s))
+    num = min(count, max(LEAST_SIMULATED, least_replicas, busy))
+    num_requests = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * (num * rate_per_s) * stay_s))
+    return Length(num, num_requests, stay_s, 0.0, num * rate_per_s)
+
+
+def _near_saturation(
+    most: Held, rate_per_s: float, count: int, longest_wait_s: float, least_replicas: int
+) -> Length:
+    """Until the number of sequences has settled; a request that waits for longer than it may is late anyway."""
+    state = most.at(rate_per_s)
+    stay_s = min(state.ttft_s, longest_wait_s) + state.tpot_s * most.load.output
+    settles_s = settling_s(most.curve, state.decoding)
+    long_s = max(STAYS_SIMULATED * stay_s, (FILLS + MEASURED) * settles_s + EDGE_STAYS * stay_s)
+    each = rate_per_s * long_s
+    steady = settles_s / (stay_s * max(1.0, state.decoding) * most.replica.dp * CHANCE**2)
+    wanted = max(LEAST_SIMULATED, least_replicas, ceil(steady), int(REQUESTS_SIMULATED / each))
+    num = min(count, max(LEAST_SIMULATED, least_replicas, min(wanted, int(MOST_SIMULATED / each))))
+    stays = int(STAYS_SIMULATED * num * rate_per_s * stay_s)
+    num_requests = max(REQUESTS_SIMULATED, stays, int(min(num * each, MOST_SIMULATED)))
+    return Length(num, num_requests, stay_s, FILLS * settles_s, num * rate_per_s)
+
+
+def settling_s(found: Curve, decoding: float) -> float:
+    """τ: in which the number of sequences of a rank forgets what it was, over the numbers that chance reaches [s]."""
+    reach = max(decoding, 1.0) ** 0.5
+    places = np.clip([decoding - reach, decoding + reach], found.decoding[0], found.decoding[-1])
+    rates = np.interp(places, found.decoding, found.rate_per_s)
+    there = max(decoding, float(found.decoding[0]))
+    pull = float((rates[1] - rates[0]) / (places[1] - places[0])) if places[1] > places[0] else 0.0
+    return 1.0 / max(pull, LEAST_PULL * float(np.interp(there, found.decoding, found.rate_per_s)) / there)

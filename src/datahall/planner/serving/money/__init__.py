@@ -1,0 +1,1 @@
+"""What a service costs, and which candidate costs the least."""

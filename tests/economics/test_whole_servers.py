@@ -1,0 +1,90 @@
+"""A month at other volumes than the one asked about: servers are owned whole, and a replica holds one number."""
+
+from __future__ import annotations
+
+import pytest
+
+import datahall as dh
+from datahall.breakdown import derived, given
+from datahall.economics.break_even import Dedicated, break_even
+
+EIGHT = Dedicated(replica=derived("a replica", 100.0, "usd"), replica_tokens=1e9, at_once=8)
+ASKED = {"model": "llama-3.1-8b", "chips": "h100-sxm", "latency": "1s"}
+
+
+def at(volume: str, **more: object) -> dh.Answer:
+    return dh.show_build_or_buy(tokens_per_month=volume, **{**ASKED, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("tokens", "usd"), [(1.0, 800.0), (8e9, 800.0), (8.1e9, 1600.0), (80e9, 8000.0)])
+def test_whole_servers_are_paid(tokens: float, usd: float) -> None:
+    """Eight replicas of $100 to a server: the ninth pays for a second one."""
+    assert EIGHT.month_usd(tokens) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(("price", "tokens"), [(1.0, 0.8e9), (0.11, 800 / 0.11e-6)])
+def test_the_break_even_is_what_a_server_costs_over_the_price(price: float, tokens: float) -> None:
+    """$800 at $1 a million are 800M tokens, of one replica of eight; at 11 cents 7.27B, of all of them."""
+    found = break_even(EIGHT, given("API", price, "usd_per_mtok"))
+    assert found is not None
+    assert found.value == pytest.approx(tokens)
+    assert EIGHT.month_usd(found.value) == pytest.approx(price / 1e6 * found.value)
+
+
+def test_an_api_below_a_full_server_is_never_beaten() -> None:
+    assert break_even(EIGHT, given("API", 0.099, "usd_per_mtok")) is None
+
+
+def test_the_volume_at_which_it_flips_is_one_whatever_was_asked() -> None:
+    """43 to 44B tokens for chips that are owned; it was 5.4 to 21.7B by the volume asked, or never."""
+    flips = [
+        at(volume, buy="own", api="gpt-4o-mini").results["break_even_tokens"]
+        for volume in ("20B", "80B", "200B", "2T")
+    ]
+    assert max(flips) / min(flips) < 1.03  # type: ignore[type-var, operator]
+
+
+def test_a_volume_costs_the_same_asked_directly_and_in_the_table_of_another() -> None:
+    table = next(
+        one for one in at("20B", buy="own", api="gpt-4o-mini").tables if "other volumes" in one.title
+    )
+    rows = {row[0]: row[2] for row in table.rows}
+    for tokens, volume in ((60e9, "60B"), (200e9, "200B"), (2e12, "2T")):
+        (told,) = (usd for key, usd in rows.items() if key == pytest.approx(tokens))
+        asked = at(volume, buy="own", api="gpt-4o-mini").results["own_usd"]
+        assert told == pytest.approx(asked, rel=0.05)  # type: ignore[arg-type]
+
+
+def test_what_a_replica_holds_does_not_halve_where_one_more_is_needed() -> None:
+    """At 22.4B tokens two replicas were simulated: each could hold what one just could not, and not half of it."""
+    held = [
+        at(volume, buy="rent", price="0.4USD/h").results["replica_tokens"]
+        for volume in ("20B", "22B", "22.4B", "22.5B")
+    ]
+    assert max(held) / min(held) < 1.05  # type: ignore[type-var, operator]
+
+
+def test_a_price_without_the_server_decides_nothing() -> None:
+    """Nobody publishes what is around an MI300X: owned it costs at least so much, and is listed as not priced."""
+    plan = dh.plan_serve("llama-3.1-8b", rate=5, chips="mi300x", buy="own")
+    assert "month_usd" not in plan.results
+    assert any(
+        "without the server around the chip" in str(cell)
+        for one in plan.tables
+        for row in one.rows
+        for cell in row
+    )
+    both = dh.plan_serve("llama-3.1-8b", rate=5, chips="mi300x", buy="own,rent")
+    assert both.results["way"] == "rented on demand"
+
+
+def test_an_api_whose_latency_nobody_measured_is_promised_no_latency() -> None:
+    unknown, known = at("2B", latency="1us"), at("2B", api_latency="200ms")
+    assert ", if it answers within 1 µs" in unknown.headline
+    assert "if it answers" not in known.headline
+
+
+def test_what_does_nothing_for_an_api_is_said() -> None:
+    """The cheapest host of Llama 3.1 8B lists no price of cached input."""
+    assert any("cached does nothing here" in note for note in at("2B", cached="50%").notes)
+    assert any("discount on batches" in note for note in at("2B", batched="50%").notes)
