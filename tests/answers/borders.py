@@ -61,9 +61,11 @@ def runs(command: str) -> bool:
 
 
 def followed(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The results of a follow-up command, which runs."""
+    """The results of a follow-up command, which runs; of one that writes a file, of the question that it asks."""
     words = shlex.split(command)
     assert words[0] == "datahall"
+    if "-o" in words:
+        words = words[: words.index("-o")]
     capsys.readouterr()
     ended = run([*words[1:], "--quiet", "--format", "json"])
     printed = capsys.readouterr()

@@ -370,6 +370,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "checkpoint_every": {"mttf": "30d"},
     "preempted_every": {**OF_A_CHIP, "buy": ["rent", "spot"]},
     "spot_price": {**OF_A_CHIP, "buy": ["rent", "spot"]},
+    **{name: {"buy": ["rent", "api"]} for name in ("api", "cached", "batched")},
     "predict": {"priced": "llama-3.1-405b", **dict.fromkeys(("chips", "tokens", "chip_hours"))},
     "chip_hours": {"predict": None},
     "depreciation": dict.fromkeys(("life", "residual", "interest", "hardware_age")),

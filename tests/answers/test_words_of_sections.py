@@ -100,8 +100,9 @@ class Facts:
         return min(self.of("num_replicas"), max(1, self.node_chips // self.replica_chips))
 
     def spares(self) -> list[str]:
+        """Whole nodes, also of a service on fewer chips than one has."""
         share = said_of(self.answer, "enough_fraction", 0.99)
-        return [f"{self.node_chips:g}", fmt(share, "fraction")]
+        return [f"{NODE_CHIPS[self.chip]}", fmt(share, "fraction")]
 
     def machines(self) -> list[str]:
         pue = said_of(self.answer, "pue_ratio", PUE)

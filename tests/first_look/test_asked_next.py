@@ -70,12 +70,19 @@ def test_think_time_makes_fewer_chips(shelf: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["compare h100 h200 b200", "compare aws gcp azure lambda coreweave --chip h100-sxm"]
+    ("line", "said"),
+    [
+        ("compare h100 h200 b200", ["leads in"]),
+        (
+            "compare aws gcp azure lambda coreweave --chip h100-sxm",
+            ["lambda is better in on demand price", "not priced: gcp, azure, coreweave"],
+        ),
+    ],
 )
-def test_chips_and_clouds_are_compared(line: str, datahall: Run) -> None:
+def test_chips_and_clouds_are_compared(line: str, said: list[str], datahall: Run) -> None:
     outcome = datahall(*line.split())
     assert outcome.code == 0
-    assert "leads in" in outcome.out
+    assert [words for words in said if words in outcome.out] == said
 
 
 def test_adapters_are_trained_on_fewer_chips_with_less_to_keep() -> None:

@@ -89,7 +89,7 @@ def test_closed_form_and_simulation_are_of_the_same_requests() -> None:
 
 def test_a_plan_says_to_what_all_its_requests_are_cut() -> None:
     plan = dh.plan_serve("smollm2-135m", chips=["h100-sxm"], isl=8000, osl=1000, rate=8)
-    assert plan.headline.endswith("to 8,000 in and 192 out on average.")
+    assert " cut to the context of 8,192 tokens: to 8,000 in and 192 out on average." in plan.headline
     assert plan.results["output_tokens"] == 192
     shown = dh.show_techniques("smollm2-135m", chip="h100-sxm", isl=8000, osl=1000, rate=8)
     assert shown.headline.endswith("to 8,000 in and 192 out on average.")

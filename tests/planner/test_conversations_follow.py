@@ -82,5 +82,5 @@ def test_a_plan_of_more_replicas_than_can_be_simulated_is_followed_by_some_of_th
     assert "--replicas 100 " in follow
     assert command([*shlex.split(follow)[1:], "--json"]) in (0, 1)  # answered, not refused
     share = json.loads(capsys.readouterr().out)["results"]["good_fraction"]
-    assert share == pytest.approx(0.95, abs=0.05)
+    assert share >= 0.9
     assert any("under their share of the load" in note for note in plan.notes)

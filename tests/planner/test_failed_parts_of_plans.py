@@ -9,7 +9,9 @@ import pytest
 import datahall as dh
 from datahall.errors import ScenarioError
 
-SERVED = {"model": "llama-3.1-70b", "users": 500, "chips": "h100-sxm", "on": "fat-tree"}
+SERVED = {
+    "model": "llama-3.1-70b", "users": 500, "chips": "h100-sxm", "on": "fat-tree", "objective": "chips",
+}  # fmt: skip
 TRAINED = {"model": "llama-3.1-8b", "tokens": "1T", "chip": "h100-sxm", "on": "fat-tree"}
 
 

@@ -111,7 +111,7 @@ def test_very_many_replicas_are_simulated_in_part() -> None:
 
 def test_its_command_plays_the_pools_and_keeps_the_limits(datahall: Run) -> None:
     answer = plan()
-    (command,) = [one for one in answer.next_commands if "--disaggregated" in one]
+    (command,) = [one for one in answer.next_commands if "simulate serve" in one and "--disaggregated" in one]
     words = shlex.split(command)[1:]
     pools = f"prefill={answer.results['num_prefill_replicas']}xh100-sxm,decode={answer.results['num_decode_replicas']}"
     assert words[words.index("--disaggregated") + 1].startswith(pools)

@@ -160,6 +160,23 @@ def test_chips_are_what_they_were_and_cost_is_no_more_than_theirs() -> None:
     assert cheapest.served[0].month_usd <= min(months) * (1 + 1e-9)
 
 
+def test_of_equal_bills_the_one_on_fewer_chips_is_taken() -> None:
+    """Ten chips alone and eight pairs are two servers each, of one price to the tenth digit."""
+    said = {
+        "rate": 400.0,
+        "isl": 300,
+        "osl": 200,
+        "tpot": "50 ms",
+        "chips": ("h100-sxm",),
+        "precision": "fp8",
+    }
+    found, pairs = plan(**said), plan(**said, tp=2)
+    alone, paired = bill(found).had, bill(pairs).had
+    assert alone is not None and paired is not None
+    assert alone.month.value == pytest.approx(paired.month.value, rel=1e-12)
+    assert found.chosen.num_chips < pairs.chosen.num_chips
+
+
 def test_the_fastest_answers_are_those_of_the_widest_group() -> None:
     """Alone on a replica an answer takes the time of its steps: more chips read the weights together."""
     found = plan(objective="time", chips=("h100-sxm",))

@@ -83,7 +83,7 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=f"{_headline(best)}{apart_words(plan)}{_cut(best.demand)}{priced(plan)}",
+        headline=f"{_headline(best)}{_cut(best.demand)}{priced(plan)}{apart_words(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
         results={

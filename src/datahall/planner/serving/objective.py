@@ -19,8 +19,11 @@ class Aim(msgspec.Struct, frozen=True):
     value: Callable[[Candidate], float]
 
     def key(self, candidate: Candidate) -> tuple[float, int]:
-        """What candidates are ranked by: what nobody knows comes last, and then fewer chips first."""
-        return self.value(candidate), candidate.num_chips
+        """What candidates are ranked by: what nobody knows comes last, and of equals the one on fewer chips first.
+
+        Two bills of one sum are added up in another order, and so differ in the last digits of a float.
+        """
+        return float(f"{self.value(candidate):.10g}"), candidate.num_chips
 
     def most(self, candidate: Candidate, below: Candidate) -> int:
         """The most replicas with which a candidate is better than another; 0: with none that hold the load."""
