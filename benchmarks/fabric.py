@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from clock import best_s
 from table import Line, printed
 
 from datahall.fabric.collectives.algorithms.steps import phases
-from datahall.fabric.flows.congestion import Transport
+from datahall.fabric.flows.congestion import Carrier
 from datahall.fabric.flows.jobs import Job, Net, Routing, traffic
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.flows.simulate import Flows, Run, simulate
@@ -57,7 +58,7 @@ def rate_lines() -> list[Line]:
 def collective_lines() -> list[Line]:
     """A ring all-reduce over 1,024 ranks: folded, in full, and SimGrid's."""
     fabric = fat_tree(1024, Wire(LINE, 0.5e-6))
-    net = Net(fabric=fabric, routing=Routing("deterministic"), transport=Transport(virtual_lanes=2))
+    net = Net(fabric=fabric, routing=Routing("deterministic"), carrier=Carrier(virtual_lanes=2))
     folded_s = best_s(lambda: _folded(net, "all-reduce", "ring"))
     two_level_s = best_s(lambda: _folded(net, "all-reduce", "two-level"))
     halving_s = best_s(lambda: _folded(net, "all-reduce", "halving-doubling"))
@@ -103,8 +104,7 @@ def load_lines() -> list[Line]:
     part_s = best_s(lambda: simulate(flows, fabric.link_bytes_per_s), 1)
     few = random_flows(fabric, 2_000, rng)
     part, whole = (
-        best_s(lambda every=every: simulate(few, fabric.link_bytes_per_s, whole=every), 1)
-        for every in (False, True)
+        best_s(partial(simulate, few, fabric.link_bytes_per_s, whole=every), 1) for every in (False, True)
     )
     return [
         Line("20,000 flows at random times on 1,024 hosts", part_s, "s"),

@@ -85,7 +85,7 @@ def pass_lines() -> list[Line]:
     """Whole passes described and timed as columns, and the ledger row by row."""
     random = np.random.default_rng(0)
     model, chip = load().model("llama-3.1-70b"), load().chip("h200-sxm")
-    tp = 2.0 ** random.integers(0, 4, LAYOUTS)
+    tp = np.exp2(random.integers(0, 4, LAYOUTS).astype(float))
     batch = np.floor(2.0 ** random.uniform(0, 9, LAYOUTS))
     past = np.floor(2.0 ** random.uniform(5, 15, LAYOUTS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 
 from clock import best_s
@@ -34,8 +35,15 @@ def run_lines() -> list[Line]:
     lines = []
     for name, plan in plans.items():
         took = best_s(
-            lambda plan=plan: simulate_runs(
-                process, plan, recovery, until_s=54 * DAY_S, goal_s=inf, num_runs=NUM_RUNS, seed=0
+            partial(
+                simulate_runs,
+                process,
+                plan,
+                recovery,
+                until_s=54 * DAY_S,
+                goal_s=inf,
+                num_runs=NUM_RUNS,
+                seed=0,
             )
         )
         lines.append(Line(f"runs: {NUM_RUNS:,} of 54 days on 16,384 chips, {name}", took * 1e3, "ms", 5000.0))

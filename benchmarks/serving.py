@@ -13,6 +13,7 @@ from functools import partial
 from math import nan
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from clock import best_s
@@ -74,7 +75,7 @@ def replica_lines() -> list[Line]:
     ]
 
 
-SHARED: dict[str, dict[str, object]] = {
+SHARED: dict[str, dict[str, Any]] = {
     "half of 1,000 tokens a system prompt": {"rate": 40, "isl": 1000, "osl": 200, "system": 500},
     "six turns of 1,000 tokens": {"rate": 8, "isl": 1000, "osl": 200, "turns": 6},
     "a coding agent": {"rate": 3, "traffic": "agent"},
@@ -89,7 +90,9 @@ def shared_lines() -> list[Line]:
         ask = partial(
             dh.simulate_serve, "llama-3.1-8b", chip="h100-sxm", replicas=8, requests=20_000, **asked
         )
-        rate = float(ask().results["num_finished"]) / best_s(ask)
+        num_finished = ask().results["num_finished"]
+        assert isinstance(num_finished, int)
+        rate = num_finished / best_s(ask)
         lines.append(Line(f"serving: shared prefixes, {name}", rate, "/s", 100_000.0, True))
     slowest = min(line.value for line in lines)
     return [

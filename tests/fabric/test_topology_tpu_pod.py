@@ -80,6 +80,11 @@ def test_cube_availability_is_as_google_printed_it() -> None:
     assert at_least(130, 144, 0.9347) == pytest.approx(0.95, abs=5e-4)
 
 
+def test_a_share_that_hardly_is_leaves_next_to_no_chance() -> None:
+    for share in (5e-324, 2.225073858507e-311, 1e-300, 1e-20):
+        assert at_least(1, 2, share) == pytest.approx(2.0 * share, rel=1e-9, abs=1e-300)
+
+
 @given(total=st.integers(1, 60), share=st.floats(0.0, 1.0), data=st.data())
 def test_binomial_tails_are_exact(total: int, share: float, data: st.DataObject) -> None:
     needed = data.draw(st.integers(0, total))

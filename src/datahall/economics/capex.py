@@ -26,6 +26,9 @@ from datahall.scenario.sections.fabric import FabricDesign
 
 ALL_IN, BARE, USED = "all-in", "capex", "used"
 NETWORK = "fat-tree"
+HALL_CHIPS = (
+    131_072  # that one network is counted for; a larger one of as many tiers takes as much for each chip
+)
 SERVER_PART, NETWORK_PART, REST_PART = "server", "network", "racks, storage, installation"
 CHIP_PART, AROUND_PART = "accelerator", "the server around the chip (chassis, CPUs, memory, NICs)"
 PRICE, PRICE_OF_SOME = "price of a chip, all in", "price of a chip, as far as it is known"
@@ -90,8 +93,11 @@ def bought_then(server: Breakdown, chip: Chip, num_chips: int, catalog: Catalog)
 
 
 def network_bill(chip: Chip, num_chips: int, catalog: Catalog) -> Bill | None:
-    """The switches and cables of a fat tree of so many chips; None of one server, or where nobody sells the parts."""
-    return _network_bill(chip.name, num_chips, catalog)
+    """The switches and cables of a fat tree of so many chips; None of one server, or where nobody sells the parts.
+
+    More than `HALL_CHIPS` stand in halls of so many, and this is the bill of one of them.
+    """
+    return _network_bill(chip.name, min(num_chips, HALL_CHIPS), catalog)
 
 
 @lru_cache(maxsize=256)  # asked for its price and for its watts, by every candidate of a plan

@@ -21,7 +21,7 @@ from datahall.catalog.entries.bought.owner import Owner
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.fact import Fact
 from datahall.economics.annuity import YEAR_HOURS, even_usd_per_hour, market_usd_per_hour
-from datahall.economics.capex import Capex, network_bill
+from datahall.economics.capex import HALL_CHIPS, Capex, network_bill
 from datahall.errors import UnsupportedError
 from datahall.fabric.design.parts import usual_server
 from datahall.power.chip import power_limit_w
@@ -94,7 +94,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place_of(chip: Chip, num_chips: int, asked: Ownership, site: Site, catalog: Catalog) -> Place | None:
-    """Where a chip stands; None where nobody published what it draws or what its grid charges."""
+    """Where a chip stands; None where nobody published what it draws or what its grid charges.
+
+    Its network is that of `network_bill`, of one hall.
+    """
+    num_chips = min(num_chips, HALL_CHIPS)
     price = energy_price(asked, site, catalog)
     try:
         power_limit_w(chip)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from datahall.reliability.tails.normal import BESIDE, LONG_SPREAD, REACH, normal_at_most
 
+FAR = 1e9  # times a mean, so far away that nothing of a deviance cancels
 FEW_COUNTS = 16.0  # counts whose factorial is near enough to be computed as it is
 
 
@@ -24,7 +25,7 @@ def binomial_at_least(needed: int, total: int, share: float) -> float:
     """P(Bin(total, share) ≥ needed) for 0 < share < 1.
 
     >>> binomial_at_least(2, 2, 0.5), round(binomial_at_least(60, 64, 0.984), 4)
-    (0.25, 0.9967)
+    (0.25, 0.9963)
     """
     if needed <= 0 or needed > total:
         return float(needed <= 0)
@@ -54,6 +55,8 @@ def _binomial(k: int, n: int, p: float) -> float:
 
 def _deviance(x: float, mean: float) -> float:
     """D(x, m)."""
+    if x > FAR * mean:  # where the quotient may overflow, and nothing cancels
+        return x * (log(x) - log(mean)) - (x - mean)
     off = (x - mean) / mean
     return mean * ((1.0 + off) * log1p(off) - off)
 
