@@ -315,7 +315,7 @@ def test_a_verb_that_looks_at_one_table_refuses_two(verb: str, shelf: Catalog) -
 def test_a_day_of_a_file_needs_no_quotes(shelf: Catalog) -> None:
     form = form_of("catalog prices")
     plain, quoted = (
-        read_document(form, parse(f"version = 1\n[offers]\nas_of = {day}\n", "s.toml"), shelf)
+        read_document(form, parse(f"version = 1\n[purchase]\nas_of = {day}\n", "s.toml"), shelf)
         for day in ("2026-11-01", '"2026-11-01"')
     )
     assert plain.sections == quoted.sections

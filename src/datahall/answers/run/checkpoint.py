@@ -26,7 +26,7 @@ from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.kept import plan_figure
 from datahall.reliability.run import Run, run_of
-from datahall.reliability.simulation.story import NOTHING
+from datahall.reliability.simulation.story import HARDLY_ANY
 from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -46,7 +46,7 @@ def show_checkpoint(scenario: Scenario) -> Answer:
             "storage_bytes_per_s": need.has_bytes_per_s,
             **({} if scenario.given("tier") else {"tiers": ", ".join(run.plan.names)}),
         },
-        verdict="yes" if need.enough and run.plan.ettr >= NOTHING else "no",
+        verdict="yes" if need.enough and run.plan.ettr >= HARDLY_ANY else "no",
         headline=_headline(scenario, run, need),
         binding=_binding(run, need),
         results=_results(run, need),
@@ -70,7 +70,7 @@ def _headline(scenario: Scenario, run: Run, need: StorageNeed) -> str:
             f"{what}, and the storage is too slow for it: at {fmt(need.has_bytes_per_s, 'bytes_per_s', 3)} one takes "
             f"{fmt(need.drain_s, 's', 3)}, and {interval_in_words(need)}; {kept} of the time is kept."
         )
-    if run.plan.ettr < NOTHING:
+    if run.plan.ettr < HARDLY_ANY:
         return f"{what}; the run comes to nothing with any: {kept} of the time is kept."
     best = run.best
     if not scenario.given("interval") or best.ettr <= run.plan.ettr:

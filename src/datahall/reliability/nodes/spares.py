@@ -26,7 +26,7 @@ from datahall.units import DAY_S
 MOST_ENOUGH = 1.0 - 1e-9  # beyond it rounding says whether spares suffice
 MANY = 2000.0  # nodes away in the mean, from which on only the numbers near it are added up
 LARGE = 1e250  # a recursion that grows so far is scaled down by it
-NOTHING = 1e-18  # beside what was added: it changes no digit
+NO_DIGIT = 1e-18  # beside what was added: it changes no digit
 MOMENTS = 32  # of a run over which nodes age, leave and come back
 CELLS = 96  # that the past of a node is added up in, each so much longer than the one after it
 NEAREST = 1e-6  # of its age: the last of them
@@ -174,7 +174,7 @@ class Recursion:
     def _ended(self) -> bool:
         """Whether what is left is nothing beside what was added: no large number of spares is walked up to."""
         most = max(self._repairs, default=1)
-        return len(self._weights) > self._mean + most and sum(self._weights[-most:]) < NOTHING * self._added
+        return len(self._weights) > self._mean + most and sum(self._weights[-most:]) < NO_DIGIT * self._added
 
     def _next(self) -> None:
         k, weights = len(self._weights), self._weights

@@ -19,7 +19,7 @@ from datahall.units import DAY_S, fmt
 
 GIVEN_UP_AFTER = 20.0  # times the work that it would take without a failure: then a run is given up
 ENOUGH = 0.9  # of the runs that must keep a promise
-NOTHING = 0.01  # of the time: a run that keeps no more comes to nothing
+HARDLY_ANY = 0.01  # of the time: a run that keeps no more comes to nothing
 HARDLY = 1e-4  # of the time: what keeps less is not simulated
 MOST_FAILURES = 2e8  # of all runs together: a minute
 MOST_DRAWN = 400  # of a curve that is drawn
@@ -168,7 +168,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_hopeless(self) -> bool:
         """Whether a run hardly moves."""
-        return self.ettr.mean < NOTHING
+        return self.ettr.mean < HARDLY_ANY
 
     @property
     def most_s(self) -> float:

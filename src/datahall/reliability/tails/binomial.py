@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from datahall.reliability.tails.normal import BESIDE, LONG_SPREAD, REACH, normal_at_most
 
-FAR = 1e9  # times a mean, so far away that nothing of a deviance cancels
+DISTANT = 1e9  # times a mean, so far away that nothing of a deviance cancels
 FEW_COUNTS = 16.0  # counts whose factorial is near enough to be computed as it is
 
 
@@ -55,7 +55,7 @@ def _binomial(k: int, n: int, p: float) -> float:
 
 def _deviance(x: float, mean: float) -> float:
     """D(x, m)."""
-    if x > FAR * mean:  # where the quotient may overflow, and nothing cancels
+    if x > DISTANT * mean:  # where the quotient may overflow, and nothing cancels
         return x * (log(x) - log(mean)) - (x - mean)
     off = (x - mean) / mean
     return mean * ((1.0 + off) * log1p(off) - off)
