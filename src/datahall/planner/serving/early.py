@@ -26,7 +26,7 @@ def candidate_chips(scenario: Scenario) -> list[Chip]:
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
 
 
-def check_services(scenario: Scenario) -> None:
+def check_serving_plan(scenario: Scenario) -> None:
     """Refuse a plan of what is no service, and terms of ways to buy that it does not weigh."""
     check_buying(scenario)
     ways = scenario.one(Purchase).buy
