@@ -6,8 +6,10 @@ import pytest
 from tests.fabric.designs import design
 
 from datahall.catalog import Catalog
-from datahall.fabric.design.bill import bill, estimates
+from datahall.fabric.design.asked import design_for
+from datahall.fabric.design.bill import bill, estimates, fat_tree_bill
 from datahall.fabric.design.built import preset
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import TOPOLOGIES
 
 CATALOG = Catalog(user=False)
@@ -112,3 +114,16 @@ def test_48_circuit_switches_join_a_v4_pod() -> None:
     items = {item.part.name: item.num for item in bill(preset("tpu-v4-pod", catalog=CATALOG), CATALOG).items}
     assert items["palomar-ocs"] == 48
     assert items["ici-optical"] == 3072
+
+
+@pytest.mark.parametrize("name", ["h100-sxm", "gb200", "l40s", "gaudi3"])
+@pytest.mark.parametrize("num_chips", [1, 9, 64, 65, 577, 2049, 4700, 9001])
+def test_a_fat_tree_costs_counted_what_it_costs_laid(name: str, num_chips: int) -> None:
+    chip = CATALOG.chip(name)
+    asked = FabricDesign(topology="fat-tree", chip=name, chips=num_chips)
+    laid = bill(design_for(asked, CATALOG, num_chips=num_chips, least_domains=1), CATALOG)
+    counted = fat_tree_bill(chip, num_chips, CATALOG)
+    assert counted.items == laid.items
+    assert counted.num_chips == laid.num_chips
+    assert counted.price.value == laid.price.value
+    assert counted.power.value == laid.power.value

@@ -19,13 +19,10 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.offer import Offer
 from datahall.errors import UnsupportedError
-from datahall.fabric.design.asked import design_for
-from datahall.fabric.design.bill import Bill, bill
+from datahall.fabric.design.bill import Bill, fat_tree_bill
 from datahall.fabric.design.parts import usual_server
-from datahall.scenario.sections.fabric import FabricDesign
 
 ALL_IN, BARE, USED = "all-in", "capex", "used"
-NETWORK = "fat-tree"
 HALL_CHIPS = (
     131_072  # that one network is counted for; a larger one of as many tiers takes as much for each chip
 )
@@ -106,9 +103,8 @@ def _network_bill(name: str, num_chips: int, catalog: Catalog) -> Bill | None:
     server = usual_server(catalog, chip)
     if num_chips <= server.num_chips:
         return None
-    asked = FabricDesign(topology=NETWORK, chip=chip.name, chips=num_chips)
     try:
-        return bill(design_for(asked, catalog, num_chips=num_chips, least_domains=1), catalog)
+        return fat_tree_bill(chip, num_chips, catalog)
     except UnsupportedError:
         return None
 

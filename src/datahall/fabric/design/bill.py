@@ -5,19 +5,23 @@ NICs, scale-up links and their switches are part of the server and not in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from datahall.breakdown import Breakdown, Source, assumed, derived, fact, product, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.cable import Cable
+from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.switch import Switch
 from datahall.catalog.fact import Fact
 from datahall.fabric.design.design import Design
-from datahall.fabric.design.parts import cable_for
+from datahall.fabric.design.parts import Parts, cable_for, parts_of
+from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.graph import FABRIC, SCALE_UP
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
+from datahall.scenario.sections.fabric import FabricDesign
 
 FactsOf = Callable[[Switch | Cable], list[tuple[float, Fact]]]
 
@@ -73,45 +77,75 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
         return sum(item.num_modules for item in self.items)
 
 
+class _Tally(NamedTuple):
+    """How many of each a switched network has, from the chips up."""
+
+    num_chips: int
+    switches: Sequence[int]
+    cables: Sequence[int]
+    trunk_bytes_per_s: float
+
+
 def bill(design: Design, catalog: Catalog) -> Bill:
     """Count the parts of a network: multimode fibre to the chips, single mode between switches."""
-    items = tuple(item for item in _items(design, catalog) if item.num)
+    if design.parts.switch is None:
+        return _billed(_direct_items(design, catalog), design.counts.num_hosts)
+    found, between = design.counts, design.fabric.link_kind == FABRIC
+    trunk = float(design.fabric.link_bytes_per_s[between].max(initial=design.parts.port_bytes_per_s))
+    tally = _Tally(found.num_hosts, found.switches_by_tier, found.cables_by_tier, trunk)
+    return _billed(_items(design.parts, tally, catalog), found.num_hosts)
+
+
+def fat_tree_bill(chip: Chip, num_chips: int, catalog: Catalog) -> Bill:
+    """The bill of the fat tree that holds so many chips in whole domains, counted from its shape: nothing is laid."""
+    parts = parts_of(FabricDesign(topology="fat-tree", chip=chip.name, chips=num_chips), catalog)
+    whole = -(-num_chips // parts.num_domain) * parts.num_domain
+    assert parts.radix is not None
+    shape = size_clos(whole, radix=parts.radix)
+    levels = range(1, shape.num_levels + 1)
+    tally = _Tally(
+        whole,
+        [shape.num_nodes(level) for level in levels],
+        [shape.num_cables(level) for level in levels],
+        parts.port_bytes_per_s,
+    )
+    return _billed(_items(parts, tally, catalog), whole)
+
+
+def _billed(found: Iterable[Item], num_chips: int) -> Bill:
+    items = tuple(item for item in found if item.num)
     return Bill(
         items=items,
-        num_chips=design.counts.num_hosts,
+        num_chips=num_chips,
         power=_total("network power", "w", items, _power_facts),
         price=_total("network price", "usd", items, _price_facts),
     )
 
 
-def _items(design: Design, catalog: Catalog) -> list[Item]:
-    found = design.counts
-    if design.parts.switch is None:
-        return _direct_items(design, catalog)
-    switch = design.parts.switch
-    scale = design.parts.radix / switch.radix(design.parts.port_bytes_per_s) if design.parts.radix else 1.0
-    speed, between = design.parts.port_bytes_per_s, design.fabric.link_kind == FABRIC
-    trunk = float(design.fabric.link_bytes_per_s[between].max(initial=speed))
+def _items(parts: Parts, tally: _Tally, catalog: Catalog) -> list[Item]:
+    switch, speed = parts.switch, parts.port_bytes_per_s
+    assert switch is not None
+    scale = parts.radix / switch.radix(speed) if parts.radix else 1.0
     items = [
         Item(
-            name=f"{tier_name(index, found.num_tiers)} switches".strip(),
+            name=f"{tier_name(index, len(tally.switches))} switches".strip(),
             role="switch",
             num=n,
             part=switch,
             scale=scale,
         )
-        for index, n in enumerate(found.switches_by_tier)
+        for index, n in enumerate(tally.switches)
     ]
-    for index, n in enumerate(found.cables_by_tier):
-        chips = found.num_hosts if index == 0 else 0
+    for index, n in enumerate(tally.cables):
+        chips = tally.num_chips if index == 0 else 0
         near, far = (min(n, chips), n - min(n, chips)) if index == 0 else (0, n)
         if near:
             part = cable_for(catalog, "multimode", speed)
             items.append(Item(name="cables to the chips", role="access", num=near, part=part))
         if far:
-            part = cable_for(catalog, "single-mode", trunk)
+            part = cable_for(catalog, "single-mode", tally.trunk_bytes_per_s)
             name = (
-                f"cables up to {tier_name(index, found.num_tiers)} switches"
+                f"cables up to {tier_name(index, len(tally.switches))} switches"
                 if index
                 else "cables between switches"
             )
