@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isnan, log
 from statistics import quantiles
 
@@ -91,6 +91,12 @@ def day_of(asked: Purchase, catalog: Catalog) -> datetime.date:
     """The day from which ages count: as said, or that of the newest price, so that answers do not change by waiting."""
     if asked.as_of:
         return datetime.date.fromisoformat(asked.as_of)
+    return _newest(catalog)
+
+
+@lru_cache(maxsize=8)
+def _newest(catalog: Catalog) -> datetime.date:
+    """The day of the newest price that is dated to the day."""
     full = [offer.date for offer in catalog.offers() if len(offer.date) == len("2026-08-22")]
     return datetime.date.fromisoformat(max(full))
 

@@ -11,6 +11,7 @@ Reference: Barroso, Hölzle and Ranganathan, The datacenter as a computer, chapt
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, isnan
 
 import msgspec
@@ -187,7 +188,7 @@ def spare_ratio(chip: Chip, num_chips: int, catalog: Catalog) -> Breakdown:
     """Chips that are bought for each that works: whole servers, and more of them for those in repair."""
     server = usual_server(catalog, chip)
     bought = server.num_chips * ceil(num_chips / server.num_chips)
-    works = node_availability(process_asked(FailureRates(), chip, catalog, num_chips))
+    works = _working_fraction(chip.name, min(num_chips, server.num_chips), catalog)
     whole = quotient(
         "in whole servers",
         derived("chips of whole servers", bought, "count"),
@@ -196,6 +197,12 @@ def spare_ratio(chip: Chip, num_chips: int, catalog: Catalog) -> Breakdown:
     )
     up = derived("share not in repair", works, "fraction", "failures of nodes and times to repair them")
     return quotient("bought over working", whole, up, "ratio")
+
+
+@lru_cache(maxsize=64)  # of a node, whatever number of them: asked by every candidate of a plan
+def _working_fraction(name: str, num_chips: int, catalog: Catalog) -> float:
+    """The share of its life that a node is not in repair."""
+    return node_availability(process_asked(FailureRates(), catalog.chip(name), catalog, num_chips))
 
 
 def _space(terms: Terms, place: Place) -> Breakdown:
