@@ -69,14 +69,39 @@ def test_it_costs_what_show_cost_says_of_it() -> None:
         assert number(planned, mine) == pytest.approx(number(shown, theirs), abs=0.005)
 
 
-def test_preemptions_make_spot_dearer_than_its_price() -> None:
-    """At half a dollar an hour and nodes that stay a day, two nodes keep less than all of the time."""
-    spot = bill(plan(chips=16, buy=("spot",), spot_price=0.5, preempted_every=86_400.0)).had
+def test_preemptions_of_spot_are_paid_once() -> None:
+    """Chip-hours at the price that spot is sold for: with nodes that stay a day there are more of them."""
+    spots = [
+        bill(plan(chips=16, buy=("spot",), spot_price=0.5, preempted_every=every_s)).had
+        for every_s in (86_400.0, 864_000.0)
+    ]
+    often, seldom = spots
+    assert often is not None
+    assert seldom is not None
+    assert often.way.usd_per_hour == seldom.way.usd_per_hour == 0.5
+    assert often.chip_hours.value > 1.01 * seldom.chip_hours.value
+    for one in (often, seldom):
+        assert one.cost.value == pytest.approx(0.5 * one.chip_hours.value)
+        assert one.elapsed_s == pytest.approx(one.chip_hours.value / 16 * 3600.0)
+
+
+def test_spot_costs_the_same_alone_and_beside_rent_which_is_never_taken_away() -> None:
+    said: dict[str, Any] = {"chips": 16, "spot_price": 0.5, "preempted_every": 86_400.0}
+    alone, both = plan(buy=("spot",), **said), plan(buy=("rent", "spot"), **said)
+    rented = plan(chips=16, buy=("rent",))
+    prices = {one.way.buying: one.cost.value for one in bill(both).paid}
+    spot = bill(alone).had
     assert spot is not None
-    assert spot.way.usd_per_hour > 0.5
-    calm = bill(plan(chips=16, buy=("spot",), spot_price=0.5, preempted_every=864_000.0)).had
-    assert calm is not None
-    assert 0.5 < calm.way.usd_per_hour < spot.way.usd_per_hour
+    assert prices["spot"] == pytest.approx(spot.cost.value, rel=1e-12)
+    assert prices["rent"] == pytest.approx(cost_usd(rented), rel=1e-12)
+    assert both.elapsed_s == rented.elapsed_s
+    assert alone.elapsed_s == spot.elapsed_s > both.elapsed_s
+
+
+def test_spot_of_which_nothing_is_kept_is_no_way() -> None:
+    both = bill(plan(chips=16, buy=("rent", "spot"), spot_price=0.5, preempted_every=60.0))
+    assert [one.way.buying for one in both.paid] == ["rent"]
+    assert "comes to nothing" in both.why_not
 
 
 def test_figures_of_money_follow_from_their_parts() -> None:

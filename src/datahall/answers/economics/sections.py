@@ -95,9 +95,13 @@ SERVICE_COST = Words(_service, _service_results, _service_note)
 
 
 def _run(cost: TrainingCost) -> tuple[Row, ...]:
-    hours = fmt(cost.chip_hours.value, "count", 3)
     rows: list[Row] = [
-        (one.cost.name, _dollars(one.cost), f"{hours} chip-hours, {_hourly(one.way)}") for one in cost.paid
+        (
+            one.cost.name,
+            _dollars(one.cost),
+            f"{fmt(one.chip_hours.value, 'count', 3)} chip-hours, {_hourly(one.way)}",
+        )
+        for one in cost.paid
     ]
     rows += _unpriced("cost of the run", cost.unpriced)
     if cost.upfront is not None:
@@ -106,9 +110,10 @@ def _run(cost: TrainingCost) -> tuple[Row, ...]:
 
 
 def _run_results(cost: TrainingCost) -> dict[str, Cell]:
-    results: dict[str, Cell] = {"chip_hours": cost.chip_hours.value}
+    results: dict[str, Cell] = {}
     if cost.had is not None:
         results |= {
+            "chip_hours": cost.had.chip_hours.value,
             "cost_usd": cost.had.cost.value,
             "way": cost.had.way.name,
             "chip_usd_per_hour": cost.had.way.usd_per_hour,

@@ -24,8 +24,11 @@ def priced(plan: TrainingPlan) -> str:
     if cost is None:
         return ""
     if cost.had is None:
-        return f" Nobody prices {cost.chip}."
-    had = f"{cost.had.way.name}{without(cost.had.way)}"
+        sold = any(way.market is not None and way.market.price is not None for way in cost.unpriced)
+        return f" It has no price: {cost.why_not}." if sold else f" Nobody prices {cost.chip}."
+    longer = cost.had.elapsed_s > 1.005 * plan.elapsed_s
+    took = f", where it takes {fmt(cost.had.elapsed_s, 's', 3)}" if longer else ""
+    had = f"{cost.had.way.name}{took}{without(cost.had.way)}"
     return f" It costs {fmt(cost.had.cost.value, 'usd')}, {had}{_least(plan)}{_budget(plan)}."
 
 

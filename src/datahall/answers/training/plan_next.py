@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.training.artefact import deploy_run
@@ -80,6 +81,16 @@ def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     return (follow(scenario, changes={fix.name: fix.text}),)
 
 
+def _taken_away(scenario: Scenario, plan: TrainingPlan) -> dict[str, Plain | None]:
+    """How often nodes are taken away, of a run that is on spot alone; of one that is on other capacity never."""
+    every_s = plan.part(Goodput).run.recovery.preempted_every_s
+    if every_s == inf:
+        return dict.fromkeys(("preempted_every", "capacity_back", "notice"))
+    if scenario.given("preempted_every"):
+        return {}
+    return {"preempted_every": scenario.form.fields["preempted_every"].kind.write(every_s)}
+
+
 def _power(scenario: Scenario, plan: TrainingPlan, laid_out: Mapping[str, Plain | None]) -> tuple[str, ...]:
     """The site of the plan: of its layout, or where chips stay idle of the same search over all of them.
 
@@ -101,6 +112,7 @@ def next_of_plan(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     laid_out = {
         "offload": None, **layout_inputs(plan.layout), "chips": plan.num_chips, **batch, **tapered, **of_file,
     }  # fmt: skip
+    taken = _taken_away(scenario, plan)
     tiers: dict[str, Plain | None] = {"tier": list(plan.part(Goodput).run.plan.names)}
     commands = [
         *_mended(scenario, plan),
@@ -112,8 +124,8 @@ def next_of_plan(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
         return tuple(commands)
     commands += [
         *deploy_run(scenario, plan),
-        follow(scenario, "simulate run", laid_out, tables=failed),
-        follow(scenario, "show checkpoint", {**laid_out, **tiers}, tables=failed),
+        follow(scenario, "simulate run", {**laid_out, **taken}, tables=failed),
+        follow(scenario, "show checkpoint", {**laid_out, **taken, **tiers}, tables=failed),
     ]
     if plan.section(RunPower) is not None:
         commands += _power(scenario, plan, laid_out)

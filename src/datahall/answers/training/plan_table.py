@@ -161,10 +161,10 @@ def sizes_table(plan: TrainingPlan) -> Table:
         candidate = one.candidate
         return (
             candidate.num_chips,
-            plan.duration_of(candidate),
+            one.duration_s,
             one.elapsed_s if one.elapsed_s < inf else None,
             one.done_s if one.done_s is not None and one.done_s < inf else None,
-            plan.chip_hours_of(candidate),
+            one.chip_hours,
             one.cost_usd,
             candidate.layout.words,
             "in time" if one.in_time else "too late",

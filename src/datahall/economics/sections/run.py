@@ -14,6 +14,8 @@ class Paid(NamedTuple):
     """A run on chips that are had one way."""
 
     way: Way
+    chip_hours: Breakdown  # of all chips that there are, with what failures add, and on spot preemptions
+    elapsed_s: float
     cost: Breakdown
 
 
@@ -21,7 +23,6 @@ class TrainingCost(msgspec.Struct, frozen=True, kw_only=True):
     """The chips of a run as they are paid, the cheapest way first; none where nobody prices them."""
 
     chip: str
-    chip_hours: Breakdown  # of all chips that there are, with what failures add
     paid: tuple[Paid, ...]
     unpriced: tuple[Way, ...]  # ways that are allowed and have no price
     upfront: Breakdown | None  # of all hardware, bought outright; None where nobody sells it

@@ -18,7 +18,7 @@ from datahall.planner.training.choice import with_reasons
 from datahall.planner.training.dated import Question
 from datahall.planner.training.late import too_late
 from datahall.planner.training.money.aim import CHIPS
-from datahall.planner.training.money.cost import cost_usd
+from datahall.planner.training.money.cost import chip_hours, cost_usd
 from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.training.setup import of_any_size
@@ -102,7 +102,13 @@ class _Tries:
         """The best on each number of chips that was used."""
         used = {
             plan.num_chips: Weighed(
-                plan.chosen, plan.elapsed_s, plan.done_s, plan.in_time, _known(cost_usd(plan))
+                plan.chosen,
+                plan.elapsed_s,
+                plan.done_s,
+                plan.in_time,
+                plan.duration_s,
+                _known(cost_usd(plan)),
+                _known(chip_hours(plan)),
             )
             for plan in self.weighed
         }

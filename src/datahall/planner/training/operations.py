@@ -11,6 +11,7 @@ from math import inf
 from datahall.datapath.sections.text import text_need
 from datahall.errors import InfeasibleError, ScenarioError
 from datahall.planner.training.laid.site import assessed
+from datahall.planner.training.money.spot import as_had
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
 from datahall.power.sections.unknown import UnknownPower, power_or_why
@@ -26,10 +27,10 @@ from datahall.training.pipeline.execution import Execution
 
 
 def with_goodput(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
-    """The plan with its failures, spares and checkpoints."""
-    setup = plan.setup(said_precision(scenario))
-    run = run_of(scenario, job_on(setup, scenario.catalog, step_s=plan.step_s, searched=True))
-    return plan.with_section(goodput_of(scenario, run, plan.duration_s))
+    """The plan with its failures, spares and checkpoints, on chips as they are had."""
+    setup, had = plan.setup(said_precision(scenario)), as_had(scenario)
+    run = run_of(had, job_on(setup, scenario.catalog, step_s=plan.step_s, searched=True))
+    return plan.with_section(goodput_of(had, run, plan.duration_s))
 
 
 def done_by(plan: TrainingPlan, scenario: Scenario) -> float:

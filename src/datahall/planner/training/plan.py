@@ -14,7 +14,7 @@ from datahall.errors import option
 from datahall.fabric.design.bill import Bill
 from datahall.planner.plan import Alternative, Plan
 from datahall.planner.training.candidate import Candidate, Chosen
-from datahall.planner.training.trade import OnChips, chip_hours
+from datahall.planner.training.trade import OnChips
 from datahall.reliability.sections.goodput import Goodput
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.layout import Layout
@@ -102,7 +102,9 @@ class Weighed(NamedTuple):
     elapsed_s: float  # expected
     done_s: float | None  # by when nine of ten runs are; None: surely too late
     in_time: bool
+    duration_s: float  # of all steps
     cost_usd: float | None = None  # None where nobody prices it
+    chip_hours: float | None = None  # that are paid
 
 
 class OnFabric(NamedTuple):
@@ -277,10 +279,6 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def duration_of(self, candidate: Candidate) -> float:
         """Time of all steps with a candidate [s]."""
         return self.num_steps * candidate.step_s
-
-    def chip_hours_of(self, candidate: Candidate) -> float:
-        """Hours of all chips of a candidate together."""
-        return chip_hours(self.duration_of(candidate), candidate.num_chips)
 
     @property
     def band(self) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import msgspec
 
 from datahall.economics.sections.run import TrainingCost
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.planner.training.money.cost import chip_hours_of, cost_usd, paid, ways_for
+from datahall.planner.training.money.cost import bills_of, cost_usd, of_tokens
 from datahall.planner.training.plan import Fix, Over, TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -53,18 +53,16 @@ def _fixes(plan: TrainingPlan, scenario: Scenario, budget_usd: float, replanned:
         yield from _first(_later(scenario), budget_usd, replanned)
     elif scenario.given("chips"):
         yield from _first(_fewer(plan, scenario), budget_usd, replanned)
-    yield from _fewer_tokens(plan, budget_usd)
+    yield from _fewer_tokens(plan, scenario, budget_usd)
 
 
 def _other_ways(plan: TrainingPlan, scenario: Scenario, budget_usd: float) -> Iterator[Fix]:
     """The cheapest way to have the chips that nobody allowed."""
     allowed = scenario.one(Purchase).buy
     others: tuple[Buying, ...] = tuple(way for way in BUYINGS if way not in (*allowed, "api"))
-    best = next((way for way in ways_for(plan, scenario, others) if way.is_priced), None)
-    if others and best is not None:
-        cost = paid(chip_hours_of(plan), best).cost.value
-        if cost <= budget_usd:
-            yield Fix("buy", ",".join((*allowed, best.buying)), cost)
+    best = next(iter(bills_of(plan, scenario, others)[0]), None) if others else None
+    if best is not None and best.cost.value <= budget_usd:
+        yield Fix("buy", ",".join((*allowed, best.way.buying)), best.cost.value)
 
 
 def _later(scenario: Scenario) -> Iterator[Changed]:
@@ -83,7 +81,7 @@ def _fewer(plan: TrainingPlan, scenario: Scenario) -> Iterator[Changed]:
             yield "chips", str(count), scenario.having(msgspec.structs.replace(design, chips=count))
 
 
-def _fewer_tokens(plan: TrainingPlan, budget_usd: float) -> Iterator[Fix]:
+def _fewer_tokens(plan: TrainingPlan, scenario: Scenario, budget_usd: float) -> Iterator[Fix]:
     """As many tokens as the budget pays for on the same layout, in two digits."""
     had = plan.part(TrainingCost).had
     assert had is not None
@@ -91,7 +89,7 @@ def _fewer_tokens(plan: TrainingPlan, budget_usd: float) -> Iterator[Fix]:
     place = 10.0 ** (floor(log10(most)) - DIGITS + 1)
     text = fmt(floor(most / place) * place, "tokens").removesuffix(" tokens")
     num_tokens = parse(text, "tokens")
-    cost = paid(chip_hours_of(plan, num_tokens), had.way).cost.value
+    cost = of_tokens(plan, scenario, had.way, num_tokens).cost.value
     if num_tokens >= 1.0 and cost <= budget_usd:
         yield Fix("tokens", text, cost)
 

@@ -4,62 +4,113 @@ from __future__ import annotations
 
 from math import inf
 
-from datahall.breakdown import Breakdown, derived, product
+import msgspec
+
+from datahall.breakdown import derived, product
+from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import capex_of
 from datahall.economics.run import span_years
 from datahall.economics.sections.run import Paid, TrainingCost
 from datahall.economics.ways import Way, ways_of
 from datahall.planner.buying.run import hours_of
+from datahall.planner.training.money.spot import run_had
 from datahall.planner.training.plan import TrainingPlan
+from datahall.reliability.closed_form import expected
 from datahall.reliability.sections.goodput import Goodput
+from datahall.reliability.simulation.story import HARDLY_ANY
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.words import Buying
+from datahall.units import fmt
+
+ON_SPOT = PRICE_KINDS["spot"].called
 
 
 def with_cost(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     """The plan with its cost, on all chips that there are; as it was where the run never ends."""
     if plan.part(Goodput).elapsed_s == inf:
         return plan
-    num_chips = plan.num_there
-    hours, chip = chip_hours_of(plan), plan.cluster.chip
-    ways = ways_for(plan, scenario, scenario.one(Purchase).buy)
-    capex = capex_of(chip, num_chips, scenario.catalog, scenario.one(Ownership).capex_usd)
-    owns = "own" in scenario.one(Purchase).buy and capex is not None
-    count = derived("chips", num_chips, "count")
+    chip = plan.cluster.chip
+    buy = scenario.one(Purchase).buy
+    had, unpriced = bills_of(plan, scenario, buy)
+    capex = capex_of(chip, plan.num_there, scenario.catalog, scenario.one(Ownership).capex_usd)
+    owns = "own" in buy and capex is not None
+    count = derived("chips", plan.num_there, "count")
     section = TrainingCost(
         chip=chip.name,
-        chip_hours=hours,
-        paid=tuple(paid(hours, way) for way in ways if way.is_priced),
-        unpriced=tuple(way for way in ways if not way.is_priced),
+        paid=had,
+        unpriced=unpriced,
         upfront=product("price of the hardware", (count, capex.price), "usd") if owns and capex else None,
         num_tokens=plan.num_tokens,
     )
     return plan.with_section(section)
 
 
-def chip_hours_of(plan: TrainingPlan, num_tokens: float | None = None) -> Breakdown:
-    """Hours of all chips that there are, with what failures add; of so many tokens on the same layout."""
-    return hours_of(plan.part(Goodput).run, num_tokens or plan.num_tokens, plan.num_there)
+def bills_of(
+    plan: TrainingPlan, scenario: Scenario, buy: tuple[Buying, ...]
+) -> tuple[tuple[Paid, ...], tuple[Way, ...]]:
+    """The run by some ways to have its chips, the cheapest first, and those that nobody prices or that are no way."""
+    bills, none = [], []
+    for way in _ways(plan, scenario, buy):
+        why = _why_not(plan, scenario, way)
+        if why:
+            none.append(msgspec.structs.replace(way, hour=None, why_not=why))
+        else:
+            bills.append(_paid(plan, scenario, way))
+    return tuple(sorted(bills, key=lambda one: one.cost.value)), tuple(none)
 
 
-def ways_for(plan: TrainingPlan, scenario: Scenario, buy: tuple[Buying, ...]) -> tuple[Way, ...]:
-    """Some ways to have the chips of a plan while it runs, the cheapest first."""
+def of_tokens(plan: TrainingPlan, scenario: Scenario, way: Way, num_tokens: float) -> Paid:
+    """A run of so many tokens on the same layout, on chips that are had a way which is priced."""
+    return _paid(msgspec.structs.replace(plan, num_tokens=num_tokens), scenario, way)
+
+
+def _ways(plan: TrainingPlan, scenario: Scenario, buy: tuple[Buying, ...]) -> list[Way]:
+    """Some ways to have the chips while the run lasts; an hour of spot is as it is sold, whatever it keeps."""
     num_chips = plan.num_there
-    return ways_of(
+    hours = hours_of(run_had(plan, scenario, "rent"), plan.num_tokens, num_chips).value
+    ways = ways_of(
         scenario, plan.cluster.chip, num_chips, job_chips=plan.num_chips, buy=buy,
-        span_years=span_years(chip_hours_of(plan).value, num_chips),
+        span_years=span_years(hours, num_chips),
     )  # fmt: skip
+    return [_as_sold(way) for way in ways]
 
 
-def paid(hours: Breakdown, way: Way) -> Paid:
-    """A run on chips that are had a way which is priced."""
+def _as_sold(way: Way) -> Way:
+    if way.buying != "spot" or way.market is None or way.market.price is None:
+        return way
+    return msgspec.structs.replace(way, hour=way.market.price, name=ON_SPOT)
+
+
+def _why_not(plan: TrainingPlan, scenario: Scenario, way: Way) -> str:
+    """Why a way is none: nobody prices it, or the run comes to nothing on it or is too late."""
+    if not way.is_priced:
+        return way.why_not
+    kept = expected(run_had(plan, scenario, way.buying)).ettr
+    if kept < HARDLY_ANY:
+        return "nodes are taken away so often that the run comes to nothing"
+    elapsed_s = plan.duration_s / kept
+    if way.buying == "spot" and plan.deadline_s is not None and elapsed_s > plan.deadline_s:
+        return f"the run takes {fmt(elapsed_s, 's')} on it, past the deadline"
+    return ""
+
+
+def _paid(plan: TrainingPlan, scenario: Scenario, way: Way) -> Paid:
     assert way.hour is not None
-    return Paid(way, product(f"cost of the run, {way.name}", (hours, way.hour), "usd"))
+    run = run_had(plan, scenario, way.buying)
+    hours = hours_of(run, plan.num_tokens, plan.num_there)
+    cost = product(f"cost of the run, {way.name}", (hours, way.hour), "usd")
+    return Paid(way, hours, plan.duration_s / expected(run).ettr, cost)
 
 
 def cost_usd(plan: TrainingPlan) -> float:
     """What a plan costs the cheapest way; infinite where nobody prices it, or it never ends."""
     found = plan.section(TrainingCost)
     return inf if found is None or found.cost_usd is None else found.cost_usd
+
+
+def chip_hours(plan: TrainingPlan) -> float:
+    """Hours of all its chips that are paid, as it is had; infinite where nobody prices it, or it never ends."""
+    found = plan.section(TrainingCost)
+    return inf if found is None or found.had is None else found.had.chip_hours.value
