@@ -198,3 +198,13 @@ def test_what_a_tool_cannot_be_told_is_refused_by_name(given: dict[str, str], na
 )
 def test_torchtitan_has_a_model_by_its_sizes(name: str, flavour: str) -> None:
     assert flavour_of(load().model(name), tool("torchtitan")) == flavour
+
+
+@pytest.mark.parametrize("quantised", ["true", "false"])
+@pytest.mark.parametrize("name", ["megatron.sh", "torchtitan.toml", "deepspeed.json", "slurm.sh"])
+def test_adapters_are_no_full_fine_tune(name: str, quantised: str) -> None:
+    tuned = {"model": "llama-3.1-8b", "tokens": "50M", "lora": "16", "quantised": quantised}
+    made = asked(TRAIN, tuned)
+    with pytest.raises(DatahallError, match="no word for what the plan chose"):
+        made.file(name)
+    assert not any(" -o " in command for command in made.answer.next_commands)

@@ -203,3 +203,11 @@ def test_what_a_tool_cannot_be_told_is_refused_by_name(given: dict[str, str], na
 def test_a_replica_over_two_nodes_is_no_pod() -> None:
     with pytest.raises(DatahallError, match="16 chips on nodes of 8"):
         asked(SERVE, DEEPSEEK | {"chips": "h100-sxm"}).file("kubernetes.yaml")
+
+
+def test_a_spare_replica_starts_too() -> None:
+    made = asked(SERVE, {**SMALL, "tp": "1", "spare": "1"})
+    replicas = made.answer.results["num_chips"]
+    assert f"REPLICAS={replicas}\n" in made.file("vllm.sh")
+    assert f"num_replicas: {replicas}\n" in made.file("ray-serve.yaml")
+    assert f"replicas: {replicas}\n" in made.file("kubernetes.yaml")

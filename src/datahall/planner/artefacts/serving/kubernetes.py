@@ -100,7 +100,7 @@ def _deployment(service: Service, name: str, engine: Tool) -> dict[str, Value]:
         "kind": "Deployment",
         "metadata": {"name": name, "labels": labels},
         "spec": {
-            "replicas": service.best.num_replicas,
+            "replicas": service.best.num_deployed,
             "selector": {"matchLabels": labels},
             "template": pods,
         },

@@ -48,7 +48,7 @@ def _llm(service: Service, engine: Tool, accelerator: str) -> dict[str, Value]:
     return {
         "model_loading_config": {"model_id": replica.model.name, "model_source": said["MODEL"]},
         **({"accelerator_type": accelerator} if accelerator else {}),
-        "deployment_config": {"num_replicas": service.best.num_replicas},
+        "deployment_config": {"num_replicas": service.best.num_deployed},
         "engine_kwargs": {_keyword(name): _said(value, said) for name, value in options.items()},
         **({"lora_config": {"dynamic_lora_loading_path": ADAPTERS.filled}} if adapters else {}),
     }

@@ -57,13 +57,13 @@ class Service(NamedTuple):
     @property
     def is_shared(self) -> bool:
         """Whether replicas stand beside each other on a node."""
-        return self.num_beside > 1 and self.best.num_replicas > 1
+        return self.num_beside > 1 and self.best.num_deployed > 1
 
     @property
     def num_nodes(self) -> int:
         if self.num_beside:
-            return -(-self.best.num_replicas // self.num_beside)
-        return self.best.num_replicas * self.num_replica_nodes
+            return -(-self.best.num_deployed // self.num_beside)
+        return self.best.num_deployed * self.num_replica_nodes
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class Service(NamedTuple):
         of = f"{counted(replica.num_chips, 'chip')}{f' ({degrees})' if degrees else ''}, {best.precision}"
         nodes = f"{counted(self.num_nodes, 'node')} of {counted(self.num_node_chips, 'chip')}"
         return (
-            f"{counted(best.num_replicas, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
+            f"{counted(best.num_deployed, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
             f"{replica.chip.name}, each of {of}: {nodes}",
             f"its times are those of {replica.engine.title}",
             *_short(self),

@@ -15,7 +15,7 @@ PORT = Variable("PORT", "8000", "of the first replica on this node")
 def in_slots(service: Service, replica: Sequence[str]) -> list[str]:
     """The replicas of one node beside each other, until one of them ends."""
     return [
-        f"REPLICAS={service.best.num_replicas}",
+        f"REPLICAS={service.best.num_deployed}",
         f"NODES={service.num_nodes}",
         f"BESIDE={service.num_beside}  # replicas on a node",
         f"CHIPS={service.replica.num_chips}  # of one replica",
@@ -33,7 +33,7 @@ def in_slots(service: Service, replica: Sequence[str]) -> list[str]:
 def over_nodes(service: Service, replica: Sequence[str]) -> list[str]:
     """One replica on this node, or its part of one that takes several."""
     lines = [
-        f"REPLICAS={service.best.num_replicas}",
+        f"REPLICAS={service.best.num_deployed}",
         f"NODES={service.num_nodes}",
         f"CHIPS={service.replica.num_chips}  # of one replica",
     ]

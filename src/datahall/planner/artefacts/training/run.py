@@ -95,7 +95,9 @@ class Run(NamedTuple):
 
 
 def check_launch(run: Run, tool: Tool) -> None:
-    """Refuse chips that PyTorch does not drive, and a run on a part of its last node."""
+    """Refuse adapters, chips that PyTorch does not drive, and a run on a part of its last node."""
+    tuned = run.plan.job.adapters
+    refuse(tool, (tuned.words,) if tuned is not None else ())
     vendor, num_chips = run.plan.cluster.chip.vendor, run.plan.num_chips
     refuse(tool, (f"chips of {vendor}",) if vendor not in JOINED else ())
     refuse(
