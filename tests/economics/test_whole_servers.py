@@ -88,3 +88,19 @@ def test_what_does_nothing_for_an_api_is_said() -> None:
     """The cheapest host of Llama 3.1 8B lists no price of cached input."""
     assert any("cached does nothing here" in note for note in at("2B", cached="50%").notes)
     assert any("discount on batches" in note for note in at("2B", batched="50%").notes)
+
+
+def test_as_many_replicas_are_paid_as_are_planned() -> None:
+    """Two, as simulation asks for one more than the closed form: what one holds is a little less than all of it."""
+    asked = dh.show_build_or_buy(tokens_per_month=2e9, model="llama-3.1-70b", latency="200ms", chips="mi300x")
+    (planned, _) = asked.next_commands
+    rate, ttft = (planned.split()[planned.split().index(name) + 1] for name in ("--rate", "--ttft"))
+    plan = dh.plan_serve("llama-3.1-70b", rate=float(rate), ttft=ttft, chips="mi300x", buy="rent,own")
+    assert plan.results["num_replicas"] == 2
+    assert asked.results["own_usd"] == pytest.approx(plan.results["month_usd"], abs=0.005)
+
+
+def test_spot_of_which_hardly_anything_is_kept_has_no_price() -> None:
+    plan = dh.plan_serve("llama-3.1-8b", rate=5, chips="h100-sxm", buy="spot,rent", preempted_every="1s")
+    assert plan.results["way"] == "rented on demand"
+    assert any("taken away so often" in str(cell) for one in plan.tables for row in one.rows for cell in row)

@@ -15,6 +15,7 @@ from datahall.economics.market import Market, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.fabric.design.parts import usual_server
+from datahall.reliability.ettr import HARDLY_ANY
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
@@ -121,4 +122,9 @@ def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way
         return Way(buying="spot", name=name, hour=None, why_not=market.why_not, market=market)
     copies = scenario.one(Checkpointing) if trains else None
     hour = effective_price(market.price, nodes, scenario.one(Recovering), copies)
+    if market.price.value < HARDLY_ANY * hour.value:
+        why = (
+            f"nodes are taken away so often that less than {fmt(HARDLY_ANY, 'fraction')} of the time is kept"
+        )
+        return Way(buying="spot", name=name, hour=None, why_not=why, market=market)
     return Way(buying="spot", name=name, hour=hour, date=market.date, market=market)

@@ -22,6 +22,7 @@ from math import exp, expm1, inf, sqrt
 
 NARROW = 1e-12  # a search ends where the interval is known to such a share
 MOST_RESTARTS_MTTF = 500.0  # MTTFs in a row without a failure: nothing is finished
+HARDLY_ANY = 0.01  # of the time: a run that keeps no more comes to nothing
 
 
 def renewal_ettr(interval_s: float, blocking_s: float, restart_s: float, mttf_s: float) -> float:

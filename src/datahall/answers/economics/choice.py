@@ -17,6 +17,7 @@ from datahall.planner.buying.growth import asked_model
 from datahall.planner.buying.service import Choice, asked_of, choice_of
 from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.question import question_of
+from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business, HostedModel
 from datahall.scenario.sections.money.purchase import Purchase
@@ -276,7 +277,11 @@ def choice_next(scenario: Scenario, found: Choice) -> tuple[str, ...]:
         return (follow(scenario, "catalog api-prices", {"hosted": scenario.root.model}),)
     rate = float(f"{found.plan.demand.rate_per_s:.4g}")
     chip = best.candidate.replica.chip.name
-    planned = follow(scenario, "plan serve", {"model": found_model(scenario), "rate": rate, "chips": [chip]})
+    changes: dict[str, Plain | None] = {"model": found_model(scenario), "rate": rate, "chips": [chip]}
+    latency_s = scenario.one(Business).latency_s
+    if latency_s is not None:  # which is the plan's limit of the first token
+        changes["ttft"] = scenario.form.fields["latency"].kind.write(latency_s)
+    planned = follow(scenario, "plan serve", changes)
     return (planned, follow(scenario, "show cost", {"priced": chip}))
 
 

@@ -24,9 +24,9 @@ from datahall.reliability.checkpoint.account import (
 )
 from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
+from datahall.reliability.ettr import HARDLY_ANY
 from datahall.reliability.kept import plan_figure
 from datahall.reliability.run import Run, run_of
-from datahall.reliability.simulation.story import HARDLY_ANY
 from datahall.scenario.kinds import Plain, exact
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt

@@ -10,6 +10,7 @@ import numpy as np
 
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.reliability.closed_form import Expected, expected, has_few_restarts, is_short
+from datahall.reliability.ettr import HARDLY_ANY
 from datahall.reliability.nodes.spares import Spares, spares_for
 from datahall.reliability.run import Run
 from datahall.reliability.simulation.outcome import LOSSES, Runs, Spread, spread
@@ -19,7 +20,6 @@ from datahall.units import DAY_S, fmt
 
 GIVEN_UP_AFTER = 20.0  # times the work that it would take without a failure: then a run is given up
 ENOUGH = 0.9  # of the runs that must keep a promise
-HARDLY_ANY = 0.01  # of the time: a run that keeps no more comes to nothing
 HARDLY = 1e-4  # of the time: what keeps less is not simulated
 MOST_FAILURES = 2e8  # of all runs together: a minute
 MOST_DRAWN = 400  # of a curve that is drawn

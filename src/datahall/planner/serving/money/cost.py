@@ -22,6 +22,8 @@ from datahall.scenario.sections.money.hosted import Business, HostedModel
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import MONTH_S
 
+LESS = 1.0 - 1e-6  # than what was seen to be too much
+
 
 class Served(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A candidate as it is bought, each way that is priced, the cheapest first."""
@@ -92,11 +94,12 @@ def request_tokens(candidate: Candidate) -> float:
 def _replica_tokens(candidate: Candidate, peak: float) -> float:
     """Tokens of a month that a replica serves where the busiest hour leaves the headroom.
 
-    Where simulation asked for more of them: what it holds alone, or at most what each of too few got.
+    Where simulation asked for more of them: what it holds alone, or a little less than each of too few got.
     """
     kept, full = candidate.held_per_s, candidate.full_rate_per_s
     if candidate.num_added > 0 and candidate.num_fewer:
-        kept = min(candidate.held.rate_per_s, full / (candidate.num_replicas - candidate.num_fewer))
+        too_much = full / (candidate.num_replicas - candidate.num_fewer)
+        kept = min(candidate.held.rate_per_s, too_much * LESS)
     elif candidate.num_added:
         kept = full / candidate.num_replicas
     return kept * (1.0 - candidate.headroom_fraction) * request_tokens(candidate) * MONTH_S / peak

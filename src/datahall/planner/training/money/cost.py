@@ -16,8 +16,8 @@ from datahall.planner.buying.run import hours_of
 from datahall.planner.training.money.spot import run_had
 from datahall.planner.training.plan import TrainingPlan
 from datahall.reliability.closed_form import expected
+from datahall.reliability.ettr import HARDLY_ANY
 from datahall.reliability.sections.goodput import Goodput
-from datahall.reliability.simulation.story import HARDLY_ANY
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
