@@ -11,6 +11,7 @@ from msgspec.structs import astuple
 from datahall.breakdown import false_nodes
 from datahall.catalog import load
 from datahall.cluster.cluster import cluster_of
+from datahall.inference.closed_form.capacity import held
 from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
@@ -27,6 +28,7 @@ from datahall.power.serving import (
 )
 from datahall.power.swing.timeline import BACKWARD, STEP_PHASES, WAIT
 from datahall.power.training import TrainingPower, mean_power_w
+from datahall.scenario.sections.promise import Promise
 from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step
@@ -144,10 +146,17 @@ class TestServing:
         done = [one.activity.tensor_fraction * one.time_s for one in (whole, cached)]
         assert done[1] < 0.4 * done[0]
 
-    def test_an_empty_replica_is_nearly_idle(self) -> None:
-        replica, load = a_replica(), Load(prompt=500.0, output=250.0)
-        drawn = [replica_power(replica, load, a_state(n)).chip.value for n in (1e-6, 0.1, 1.0, 10.0)]
-        assert drawn[0] == pytest.approx(110.0, abs=1.0)
+    @pytest.mark.parametrize(("prompt", "output"), [(6000.0, 20.0), (500.0, 250.0), (100.0, 1000.0)])
+    def test_a_request_takes_as_much_arithmetic_at_every_load(self, prompt: float, output: float) -> None:
+        """What multiplies is busy for so many requests a second times the same; and alone a chip nearly rests."""
+        replica, load = a_replica(), Load(prompt=prompt, output=output)
+        most = held(replica, load, Promise(ttft_s=60.0, tpot_s=1.0))
+        rates = [part * most.most_per_s for part in (1e-6, 1e-2, 0.1, 0.3, 0.6, 0.9)]
+        found = [replica_power(replica, most.load, most.at(rate)) for rate in rates]
+        each = [one.activity.tensor_fraction / rate for one, rate in zip(found, rates, strict=True)]
+        assert max(each) / min(each) < 1.15
+        assert found[0].chip.value == pytest.approx(110.0, abs=1.0)
+        drawn = [one.chip.value for one in found]
         assert drawn == sorted(drawn)
 
     def test_prompts_that_start_meanwhile_are_in_the_mean_step(self) -> None:

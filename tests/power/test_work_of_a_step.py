@@ -35,13 +35,24 @@ def test_ranks_of_a_dense_model_send_nothing() -> None:
 def test_the_mean_step_has_the_prompts_that_start_in_it() -> None:
     """50 sequences decode for 100 steps each: half a prompt a step, of which 600 of 1,000 tokens are computed.
 
-    Answers of 201 tokens are half done in the mean, and prompts are with all of theirs.
+    Answers of 201 tokens are half done in the mean, and prompts are with all of theirs.  Of 600 tokens in pieces of
+    300 none or 300 lie before a piece, 150 in the mean, beside the 400 that are cached.
     """
     replica = a_replica()
     load = Load(prompt=1000.0, output=201.0, cached=400.0, tokens_per_step=2.0)
-    by_hand = step_work(replica, num_decodes=50, mean_context=1100.5, chunks=((300.0, 400.0),))
+    by_hand = step_work(replica, num_decodes=50, mean_context=1100.5, chunks=((300.0, 550.0),))
     assert mean_work(replica, load, 50.0) == by_hand
     twice = msgspec.structs.replace(load, tokens_per_step=1.0)
     assert mean_work(replica, twice, 50.0) == step_work(
-        replica, num_decodes=50, mean_context=1100.5, chunks=((150.0, 400.0),)
+        replica, num_decodes=50, mean_context=1100.5, chunks=((150.0, 625.0),)
     )
+
+
+def test_prompts_longer_than_a_step_takes_are_whole_ones() -> None:
+    """300 of 100 steps each: three prompts of 1,000 tokens a step; of 250, two and a half, in three alike pieces."""
+    replica, load = a_replica(), Load(prompt=1000.0, output=101.0)
+    for num, chunks in ((300, ((1000.0, 0.0),) * 3), (250, ((2500.0 / 3, 250.0 / 3),) * 3)):
+        by_hand = step_work(replica, num_decodes=num, mean_context=1050.5, chunks=chunks)
+        found = mean_work(replica, load, float(num))
+        assert found.time_s == pytest.approx(by_hand.time_s)
+        assert found.activity.tensor_fraction == pytest.approx(by_hand.activity.tensor_fraction)

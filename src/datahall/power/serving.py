@@ -7,6 +7,7 @@ the host takes the chip waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import msgspec
 import numpy as np
@@ -127,13 +128,18 @@ def prefill_activity(replica: Replica, prompt_tokens: float, past_tokens: float 
 
 def mean_work(replica: Replica, load: Load, decoding: float) -> StepWork:
     """The mean step of a rank in which so many sequences decode, with the prompts that start meanwhile."""
-    tokens = decoding / load.steps * load.computed
+    num = max(1, round(decoding))
     return step_work(
-        replica,
-        num_decodes=max(1, round(decoding)),
-        mean_context=load.prompt + load.aged,
-        chunks=((tokens, load.cached),) if tokens >= 1.0 else (),
+        replica, num_decodes=num, mean_context=load.prompt + load.aged, chunks=_chunks(load, num)
     )
+
+
+def _chunks(load: Load, num_decodes: int) -> tuple[tuple[float, float], ...]:
+    """The prompts of a step in which so many decode: whole ones, or a mean piece of one, with what lies before it."""
+    tokens = num_decodes / load.steps * load.computed
+    num = max(1, ceil(tokens / load.computed - 1e-9))
+    size = tokens / num
+    return ((size, load.cached + (load.computed - size) / 2.0),) * num
 
 
 class ReplicaPower(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,10 +153,13 @@ class ReplicaPower(msgspec.Struct, frozen=True, kw_only=True):
 def replica_power(replica: Replica, load: Load, state: State) -> ReplicaPower:
     """Power of a replica's chips in a steady state of the closed form, or of a run with the same mean batch.
 
-    While fewer than one sequence decodes the chips rest between requests.
+    As many steps are made as the requests take that come, and between them the chips rest:
+
+    busy = requests per second · steps of a request / sequences of a step · time of a step
     """
     work = mean_work(replica, load, state.decoding)
-    activity = work.activity.over(1.0 / min(1.0, max(state.decoding, 1e-9)))
+    steps_per_s = state.rate_per_s * load.steps / max(1, round(state.decoding))
+    activity = work.activity.over(1.0 / min(1.0, max(steps_per_s * work.time_s, 1e-12)))
     chip = chip_power(replica.chip, activity, f"power of a {replica.chip.name}")
     rate = state.rate_per_s * load.output * replica.dp
     return ReplicaPower(chip=chip, energy_per_token=energy_per_token(replica, chip, rate), activity=activity)
