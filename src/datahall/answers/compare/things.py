@@ -22,6 +22,7 @@ from datahall.planner.compare.per_watt import per_watt
 from datahall.scenario.kinds import Raw
 from datahall.scenario.read import read_names
 from datahall.scenario.sections.money.purchase import Purchase
+from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import PHASES
 
 Given = Mapping[str, Raw]
@@ -133,14 +134,8 @@ def _clouds(
     names: Sequence[str], given: Given, bought: Purchase, catalog: Catalog
 ) -> tuple[list[Side], tuple[str, ...]]:
     """What one chip costs at each of some clouds; who has no price of it is named."""
-    if "chip" not in given:
-        raise ScenarioError(
-            f"clouds are compared by one chip: {option('chip')} is missing",
-            field="chip",
-            hint="e.g. h100-sxm",
-        )
     refuse_idle(set(given).difference({"chip"}), "a price is of a chip alone")
-    chip = catalog.chip(str(given["chip"]))
+    chip = catalog.chip(str(given.get("chip", USUAL_CHIP)))
     sides: list[Side] = []
     without: list[str] = []
     known = providers(catalog)
