@@ -118,7 +118,6 @@ def test_more_than_stand_beside_each_other_stand_below(shelf: Catalog) -> None:
         (["h100-sxm", "llama-3.1-8b"], {}, "several kinds"),
         (["h100-sxm", "h10"], {}, '"h10" is no file'),
         (["aws", "gpc"], {"chip": "h100-sxm"}, '"gpc" is no file'),
-        (["aws", "gcp"], {}, "chip is missing"),
         (["h100-sxm", "h200"], {"tp": 8}, "tp does nothing here"),
         (["h100-sxm", "h200"], {"chip": "b200"}, "chip does nothing here"),
         (["h100-sxm", "h200"], {"set": "tp=8"}, "changes a scenario file"),
@@ -163,3 +162,8 @@ def test_words_that_follow_are_of_the_same_variant(fit: str, datahall: Run) -> N
     assert apart.code == 0
     assert json.loads(apart.out)["results"] == json.loads(joined.out)["results"]
     assert json.loads(apart.out)["results"]["num_sides"] == 2
+
+
+def test_clouds_are_compared_by_the_usual_chip() -> None:
+    one, other = (dh.compare(["aws", "gcp"], **chip) for chip in ({}, {"chip": "h100-sxm"}))
+    assert one.results == other.results

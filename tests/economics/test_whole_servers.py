@@ -48,7 +48,7 @@ def test_a_volume_costs_the_same_asked_directly_and_in_the_table_of_another() ->
     table = next(
         one for one in at("20B", buy="own", api="gpt-4o-mini").tables if "other volumes" in one.title
     )
-    rows = {row[0]: row[2] for row in table.rows}
+    rows = {row[0]: row[3] for row in table.rows}
     for tokens, volume in ((60e9, "60B"), (200e9, "200B"), (2e12, "2T")):
         (told,) = (usd for key, usd in rows.items() if key == pytest.approx(tokens))
         asked = at(volume, buy="own", api="gpt-4o-mini").results["own_usd"]
@@ -104,3 +104,29 @@ def test_spot_of_which_hardly_anything_is_kept_has_no_price() -> None:
     plan = dh.plan_serve("llama-3.1-8b", rate=5, chips="h100-sxm", buy="spot,rent", preempted_every="1s")
     assert plan.results["way"] == "rented on demand"
     assert any("taken away so often" in str(cell) for one in plan.tables for row in one.rows for cell in row)
+
+
+def test_other_volumes_are_served_on_the_chip_that_is_cheapest_there() -> None:
+    """Two replicas of an MI300X, one of an H100: which is cheaper depends on the volume."""
+    said = {"model": "llama-3.1-70b", "latency": "200ms", "chips": "h100-sxm,mi300x"}
+    asked = dh.show_build_or_buy(tokens_per_month=2e9, **said)
+    rows = next(one for one in asked.tables if "other volumes" in one.title).records()
+    chips = {row["tokens_a_month_tokens"]: row["chip"] for row in rows}
+    assert chips[2e7] == "mi300x"
+    assert chips[2e10] == "h100-sxm"
+    alone = {
+        chip: dh.show_build_or_buy(tokens_per_month=2e9, **{**said, "chips": chip})
+        for chip in ("h100-sxm", "mi300x")
+    }
+    for row in rows:
+        bills = [
+            next(
+                one["one_s_own_usd"]
+                for one in table.records()
+                if one["tokens_a_month_tokens"] == row["tokens_a_month_tokens"]
+            )
+            for answer in alone.values()
+            for table in answer.tables
+            if "other volumes" in table.title
+        ]
+        assert row["one_s_own_usd"] == min(bills)

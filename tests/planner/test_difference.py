@@ -74,3 +74,9 @@ def test_a_main_result_says_what_is_better(verb: object) -> None:
         word, key = text.split()
         assert word in (LEAST, MOST)
         assert key.isidentifier()
+
+
+def test_another_last_digit_is_no_difference() -> None:
+    (found,) = figures([{"step_s": 5509.0}, {"step_s": 5509.0 * (1.0 + 4e-16)}], LEADS)
+    assert not found.differs
+    assert found.difference == 0.0

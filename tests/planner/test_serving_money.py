@@ -190,6 +190,13 @@ def test_the_fastest_answers_are_those_of_the_widest_group() -> None:
 # -- what would make another win ----------------------------------------------------------------------------------
 
 
+def test_where_no_price_decides_none_makes_a_rival_win() -> None:
+    for objective in ("chips", "time"):
+        rivals = plan(buy=("rent",), chips=("h100-sxm", "h200-sxm"), objective=objective).rivals
+        assert rivals
+        assert [one.flip_usd_per_hour for one in rivals] == [None] * len(rivals)
+
+
 def test_a_rival_costs_as_much_at_its_flip_point() -> None:
     """The month is in proportion to the chip-hour: a little below it is cheaper, a little above it is not."""
     found = plan(buy=("rent",), staff=5000.0)

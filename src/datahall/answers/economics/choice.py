@@ -193,18 +193,19 @@ def _curve_table(found: Choice) -> Table:
     return Table(
         title="the same at other volumes",
         columns=(
-            Column("tokens a month", "tokens"), Column("replicas", "count"), Column("one's own", "usd"),
-            Column("API", "usd"), Column("one's own over API", "ratio"), Column("then"),
+            Column("tokens a month", "tokens"), Column("chip"), Column("replicas", "count"),
+            Column("one's own", "usd"), Column("API", "usd"), Column("one's own over API", "ratio"), Column("then"),
         ),
         rows=tuple(
             (
-                one.tokens, one.num_replicas, one.own_usd, one.api_usd, one.own_over_api_ratio,
+                one.tokens, chip, one.num_replicas, one.own_usd, one.api_usd, one.own_over_api_ratio,
                 "build" if one.builds else "buy",
             )
-            for one in points
+            for chip, one in points
         ),
-        marked=next(index for index, one in enumerate(points) if one.tokens == found.tokens),
-        note="whole replicas: one's own cost goes up in steps, the API's in proportion",
+        marked=next(index for index, (_, one) in enumerate(points) if one.tokens == found.tokens),
+        note="on the chip that is cheapest there, in whole replicas, by what one holds at the volume that is asked; "
+        "each volume asked for itself is planned and simulated, and may take more of them",
     )  # fmt: skip
 
 
@@ -228,7 +229,7 @@ def _token_table(found: Choice, best: Served) -> Table:
 
 
 def _charts(found: Choice) -> tuple[LineChart, ...]:
-    points = found.curve
+    points = [one.point for one in found.curve]
     if not points:
         return ()
     tokens = tuple(one.tokens for one in points)

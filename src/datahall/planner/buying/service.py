@@ -24,6 +24,17 @@ from datahall.scenario.sections.traffic import Traffic
 from datahall.units import MONTH_S
 
 
+class At(NamedTuple):
+    """One volume on a chip that serves it."""
+
+    chip: str
+    point: Point
+
+
+def _paid(one: At) -> float:
+    return one.point.own_usd
+
+
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Serving oneself beside buying tokens, at one volume."""
 
@@ -73,10 +84,21 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.served, key=lambda one: one.own.full_usd_per_mtok, default=None)
 
     @property
-    def curve(self) -> tuple[Point, ...]:
-        if self.best is None or self.api is None:
+    def curve(self) -> tuple[At, ...]:
+        """Both ways at volumes around the one that is asked, each on the chip that serves it the cheapest."""
+        if self.api is None or not self.served:
             return ()
-        return curve(self.best.own, self.api.blended.value, self.tokens)
+        lines = [curve(one.own, self.api.blended.value, self.tokens) for one in self.served]
+        return tuple(
+            min(
+                (
+                    At(one.candidate.replica.chip.name, at)
+                    for one, at in zip(self.served, column, strict=True)
+                ),
+                key=_paid,
+            )
+            for column in zip(*lines, strict=True)
+        )
 
 
 class Asked(NamedTuple):

@@ -55,9 +55,11 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float | None:
-        """The second less the first."""
+        """The second less the first; nothing of what is one number in another last digit."""
         one, other = self.values[:2]
-        return None if one is None or other is None else other.value - one.value
+        if one is None or other is None:
+            return None
+        return 0.0 if _same(one.value, other.value) else other.value - one.value
 
     @property
     def share_fraction(self) -> float | None:

@@ -47,12 +47,15 @@ def _rival(
     mine: Served | None,
     bill: Served | None,
 ) -> Rival:
+    by_cost = aim.objective.name == "cost"  # by another no price decides
     return Rival(
         candidate=candidate,
         value=_known(aim.value(candidate)),
         more_fraction=more_fraction(aim, candidate, chosen),
         served=bill,
-        flip_usd_per_hour=None if mine is None or bill is None else flip_usd_per_hour(mine, bill),
+        flip_usd_per_hour=None
+        if mine is None or bill is None or not by_cost
+        else flip_usd_per_hour(mine, bill),
         why_not="; ".join(not_priced(ways_to_have(scenario, candidate))) if bill is None else "",
     )
 
