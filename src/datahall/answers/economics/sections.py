@@ -110,10 +110,9 @@ def _run(cost: TrainingCost) -> tuple[Row, ...]:
 
 
 def _run_results(cost: TrainingCost) -> dict[str, Cell]:
-    results: dict[str, Cell] = {}
+    results: dict[str, Cell] = {"chip_hours": cost.chip_hours.value}
     if cost.had is not None:
         results |= {
-            "chip_hours": cost.had.chip_hours.value,
             "cost_usd": cost.had.cost.value,
             "way": cost.had.way.name,
             "chip_usd_per_hour": cost.had.way.usd_per_hour,

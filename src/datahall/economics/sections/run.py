@@ -23,6 +23,7 @@ class TrainingCost(msgspec.Struct, frozen=True, kw_only=True):
     """The chips of a run as they are paid, the cheapest way first; none where nobody prices them."""
 
     chip: str
+    chip_hours: Breakdown  # of all chips that there are, the cheapest way, with what failures add
     paid: tuple[Paid, ...]
     unpriced: tuple[Way, ...]  # ways that are allowed and have no price
     upfront: Breakdown | None  # of all hardware, bought outright; None where nobody sells it

@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from datahall.breakdown import derived, product
+from datahall.breakdown import Breakdown, derived, product
 from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import capex_of
 from datahall.economics.run import span_years
@@ -17,6 +17,7 @@ from datahall.planner.training.money.spot import run_had
 from datahall.planner.training.plan import TrainingPlan
 from datahall.reliability.closed_form import expected
 from datahall.reliability.ettr import HARDLY_ANY
+from datahall.reliability.run import Run
 from datahall.reliability.sections.goodput import Goodput
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
@@ -39,6 +40,7 @@ def with_cost(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     count = derived("chips", plan.num_there, "count")
     section = TrainingCost(
         chip=chip.name,
+        chip_hours=had[0].chip_hours if had else _chip_hours(plan, plan.part(Goodput).run),
         paid=had,
         unpriced=unpriced,
         upfront=product("price of the hardware", (count, capex.price), "usd") if owns and capex else None,
@@ -69,7 +71,7 @@ def of_tokens(plan: TrainingPlan, scenario: Scenario, way: Way, num_tokens: floa
 def _ways(plan: TrainingPlan, scenario: Scenario, buy: tuple[Buying, ...]) -> list[Way]:
     """Some ways to have the chips while the run lasts; an hour of spot is as it is sold, whatever it keeps."""
     num_chips = plan.num_there
-    hours = hours_of(run_had(plan, scenario, "rent"), plan.num_tokens, num_chips).value
+    hours = _chip_hours(plan, run_had(plan, scenario, "rent")).value
     ways = ways_of(
         scenario, plan.cluster.chip, num_chips, job_chips=plan.num_chips, buy=buy,
         span_years=span_years(hours, num_chips),
@@ -99,9 +101,14 @@ def _why_not(plan: TrainingPlan, scenario: Scenario, way: Way) -> str:
 def _paid(plan: TrainingPlan, scenario: Scenario, way: Way) -> Paid:
     assert way.hour is not None
     run = run_had(plan, scenario, way.buying)
-    hours = hours_of(run, plan.num_tokens, plan.num_there)
+    hours = _chip_hours(plan, run)
     cost = product(f"cost of the run, {way.name}", (hours, way.hour), "usd")
     return Paid(way, hours, plan.duration_s / expected(run).ettr, cost)
+
+
+def _chip_hours(plan: TrainingPlan, run: Run) -> Breakdown:
+    """Hours of all chips that there are, with what failures add."""
+    return hours_of(run, plan.num_tokens, plan.num_there)
 
 
 def cost_usd(plan: TrainingPlan) -> float:
@@ -111,6 +118,6 @@ def cost_usd(plan: TrainingPlan) -> float:
 
 
 def chip_hours(plan: TrainingPlan) -> float:
-    """Hours of all its chips that are paid, as it is had; infinite where nobody prices it, or it never ends."""
+    """Hours of all its chips that are paid, as it is had; infinite where it never ends."""
     found = plan.section(TrainingCost)
-    return inf if found is None or found.had is None else found.had.chip_hours.value
+    return inf if found is None else found.chip_hours.value
