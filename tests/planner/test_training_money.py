@@ -265,3 +265,10 @@ def test_the_cheapest_may_take_more_chips_than_the_fewest() -> None:
     cheap, few = (dh.plan_train("llama-3.1-70b", objective=aim, **said) for aim in ("cost", "chips"))
     assert number(cheap, "num_chips") > number(few, "num_chips")
     assert number(cheap, "cost_usd") < number(few, "cost_usd")
+
+
+def test_a_run_that_never_ends_on_spot_takes_no_number_of_days() -> None:
+    answer = dh.plan_train(MODEL, **FIXED, chips=64, buy=["spot"], preempted_every="1min", catalog=SHELF)
+    assert answer.verdict == "no"
+    assert answer.results["elapsed_s"] is None
+    assert "interrupted too often to end" in answer.headline

@@ -11,6 +11,7 @@ from math import inf
 import msgspec
 
 from datahall.breakdown import Breakdown
+from datahall.reliability.checkpoint.plan import NOTHING_LEFT
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.closed_form import Expected, expected
 from datahall.reliability.nodes.spares import Spares, spares_for
@@ -41,8 +42,8 @@ class Goodput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def ettr(self) -> float:
-        """Share of the time that moves the run forward."""
-        return self.expected.ettr
+        """Share of the time that moves the run forward; 0 where it is next to none."""
+        return self.expected.ettr if self.expected.ettr > NOTHING_LEFT else 0.0
 
     @property
     def elapsed_s(self) -> float:
