@@ -208,3 +208,18 @@ def test_adapters_are_no_full_fine_tune(name: str, quantised: str) -> None:
     with pytest.raises(DatahallError, match="no word for what the plan chose"):
         made.file(name)
     assert not any(" -o " in command for command in made.answer.next_commands)
+
+
+def test_the_formats_of_the_state_are_told_or_refused() -> None:
+    narrow = {"model": "llama-3.1-8b", "tokens": "1G", "chips": "64", "seq": "4096", "state": "pure-bf16"}
+    made = asked(TRAIN, narrow)
+    assert tomllib.loads(made.file("torchtitan.toml"))["training"]["dtype"] == "bfloat16"
+    for name in ("megatron.sh", "deepspeed.json"):
+        with pytest.raises(DatahallError, match="a state of 8 bytes a parameter"):
+            made.file(name)
+    aware = asked(TRAIN, {**narrow, "state": "precision-aware"})
+    assert "--exp-avg-dtype" in aware.file("megatron.sh")
+    for name in ("torchtitan.toml", "deepspeed.json"):
+        with pytest.raises(DatahallError, match="a state of 14 bytes a parameter"):
+            aware.file(name)
+    assert "dtype" not in tomllib.loads(asked(TRAIN, TRAINED).file("torchtitan.toml"))["training"]

@@ -8,10 +8,11 @@ from datahall.catalog.entries.tool import tool
 from datahall.errors import option
 from datahall.planner.artefacts.options import Options, tables_of
 from datahall.planner.artefacts.refused import refuse
-from datahall.planner.artefacts.training.run import Run, check_launch
+from datahall.planner.artefacts.training.run import Run, beyond_state, check_launch
 from datahall.training.layout.codes import offload_parts
 
 FORMATS = {"bf16": "bf16", "fp16": "fp16", "fp32": ""}
+STATES = ("megatron", "bf16-gradients", "fp32")  # that its own optimizers keep
 
 
 def deepspeed_config(run: Run) -> str:
@@ -64,4 +65,5 @@ def _beyond(run: Run) -> list[str]:
         f"gradients in {layout.compression}" if layout.compression != "none" else "",
         "activations off the chips" if "activations" in offloaded else "",
         "offload to drives, whose path the plan does not know" if "nvme" in offloaded.values() else "",
+        beyond_state(run, STATES),
     ]

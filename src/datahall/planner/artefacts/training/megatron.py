@@ -11,8 +11,7 @@ from datahall.planner.artefacts.options import Shell, Value, words_of
 from datahall.planner.artefacts.refused import refuse
 from datahall.planner.artefacts.script import Variable, command, head, script
 from datahall.planner.artefacts.training.megatron_model import model_options
-from datahall.planner.artefacts.training.run import Run, check_launch, expert_degree
-from datahall.workload.memory.recipe import StateRecipe
+from datahall.planner.artefacts.training.run import Run, beyond_state, check_launch, expert_degree, state_of
 
 NODE_RANK = Variable("NODE_RANK", about="of this node, from 0")
 ADDRESS = Variable("MASTER_ADDR", about="address of the first node")
@@ -156,16 +155,8 @@ def _recomputed(run: Run) -> dict[str, Value | None]:
 
 def _state(run: Run, known: Tool) -> dict[str, Value | None]:
     """The formats of the state, where Megatron has them."""
-    recipe = run.plan.search.books.recipe
-    name = next((one for one in STATES if StateRecipe.named(one) == recipe), None)
-    refuse(
-        known,
-        (f"a state of {recipe.total:g} bytes a parameter, as of no recipe of its own",)
-        if name is None
-        else (),
-        option("state", "megatron"),
-    )
-    return STATES[name or ""]
+    refuse(known, (beyond_state(run, STATES),), option("state", "megatron"))
+    return state_of(run, STATES)
 
 
 def pretrain(run: Run, known: Tool, launch: dict[str, Value | None], before: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.tool import Tool
@@ -15,7 +16,9 @@ from datahall.reliability.sections.goodput import Goodput
 from datahall.training.layout.layout import Layout
 from datahall.training.step.stage import head_layers, part_layers
 from datahall.units import fmt
+from datahall.workload.memory.recipe import StateRecipe
 
+T = TypeVar("T")
 JOINED = ("NVIDIA", "AMD")  # whose chips PyTorch drives as GPUs
 
 
@@ -104,6 +107,20 @@ def check_launch(run: Run, tool: Tool) -> None:
         tool,
         (f"{num_chips:,} chips, no whole nodes of {run.num_beside:,}",) if num_chips % run.num_beside else (),
     )
+
+
+def beyond_state(run: Run, kept: Collection[str]) -> str:
+    """What is said of the formats of the state, where it is none of those that a tool keeps; "" where it is."""
+    recipe = run.plan.search.books.recipe
+    if any(StateRecipe.named(name) == recipe for name in kept):
+        return ""
+    return f"a state of {recipe.total:g} bytes a parameter, as of no recipe of its own"
+
+
+def state_of(run: Run, kept: Mapping[str, T]) -> T:
+    """What a tool is told of the formats of the state, which it keeps."""
+    recipe = run.plan.search.books.recipe
+    return next(told for name, told in kept.items() if StateRecipe.named(name) == recipe)
 
 
 def expert_degree(layout: Layout) -> int:

@@ -8,9 +8,14 @@ from datahall.planner.artefacts.options import Options, Value, tables_of, words_
 from datahall.planner.artefacts.refused import refuse
 from datahall.planner.artefacts.script import head
 from datahall.planner.artefacts.toml import toml
-from datahall.planner.artefacts.training.run import Run, check_launch, expert_degree
+from datahall.planner.artefacts.training.run import Run, beyond_state, check_launch, expert_degree, state_of
 
 CONVERTERS = {"bf16": [], "fp8": ["quantize.linear.float8"], "mxfp8": ["quantize.linear.mx"]}
+STATES = {
+    "megatron": None,
+    "fp32": None,
+    "pure-bf16": "bfloat16",
+}  # by the formats of a plan, of weights and moments
 CPU = ("optimizer", "parameters")  # it moves both or none
 
 
@@ -43,6 +48,7 @@ def job_options(run: Run, known: Tool) -> Options:
         "model.name": name,
         "model.flavor": flavour,
         "model.converters": CONVERTERS[run.precision] or None,
+        "training.dtype": state_of(run, STATES),
         "training.seq_len": job.seq,
         # of a replica: with a pipeline all of its micro-batches, which it cuts itself
         "training.local_batch_size": layout.micro_batch * (run.num_micro if layout.pp > 1 else 1),
@@ -83,6 +89,7 @@ def _beyond(run: Run) -> list[str]:
         if layout.tp > 1 and not layout.sequence_parallel
         else "",
         f"offload of {', '.join(layout.offload)} alone" if tiers else "",
+        beyond_state(run, STATES),
     ]
 
 
