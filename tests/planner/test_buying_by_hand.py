@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.economics.priced import asked
 
+import datahall as dh
+from datahall.breakdown import false_nodes
 from datahall.planner.buying.growth import growth_of, volume
 from datahall.planner.buying.run import bought_run
 from datahall.planner.buying.service import Choice, asked_of, choice_of
@@ -35,14 +37,36 @@ def best(tokens: float, **said: Any) -> Served:
     return found
 
 
-def test_staff_is_paid_once() -> None:
-    """In the hour of chips that are owned; beside the rent of others."""
-    owned, rented = (best(20e9, buy=way, staff=50_000.0) for way in ("own", "rent"))
-    assert owned.own.fixed is None
-    assert owned.had.owned is not None
-    assert "staff" in {part.name for part in owned.had.owned.parts.parts}
-    assert rented.own.fixed is not None
-    assert rented.own.fixed.value == rented.fixed_usd == 50_000.0
+def test_staff_is_paid_once_however_the_chips_are_had() -> None:
+    """Beside the month, whatever its chips: a service is never cheaper than those who run it."""
+    for way in ("own", "rent"):
+        found = best(20e9, buy=way, staff=50_000.0)
+        assert found.own.fixed is not None
+        assert found.own.fixed.value == found.fixed_usd == 50_000.0
+        if found.had.owned is not None:
+            assert "staff" not in {part.name for part in found.had.owned.parts.parts}
+        free = best(20e9, buy=way, staff=0.0)
+        assert found.month_usd == pytest.approx(free.month_usd + 50_000.0)
+
+
+def test_ones_own_chips_flip_at_one_number_of_customers() -> None:
+    said: dict[str, Any] = {
+        "tokens_per_customer": 3e6, "model": "llama-3.1-8b", "buy": "own", "api": "gpt-4o", "staff": 20_000.0,
+    }  # fmt: skip
+    few, many = (dh.show_stage(customers=count, **said) for count in (1400, 200_000))
+    flips = few.results["flips_at"]
+    assert flips == pytest.approx(many.results["flips_at"], rel=0.02)
+    for answer in (few, many):
+        for row in answer.tables[0].records():
+            assert row["one_s_own_usd"] is None or row["one_s_own_usd"] > 20_000.0
+        flipped = next(
+            row for row in answer.tables[0].records() if row["customers"] == answer.results["flips_at"]
+        )
+        assert flipped["run_on"] == "one's own chips"
+    figure = many.figure
+    assert figure is not None
+    assert not false_nodes(figure)
+    assert figure.value == pytest.approx(many.results["customer_usd"])
 
 
 @pytest.mark.parametrize("tokens", [20e9, 3e12])

@@ -6,13 +6,13 @@ flips at V* / tokens of a customer,  V* of `break_even.py`
 
 from __future__ import annotations
 
-from math import inf
+from math import floor, inf
 
 import msgspec
 
-from datahall.breakdown import Breakdown, derived, quotient
+from datahall.breakdown import Breakdown, derived, given, product, quotient, total
 from datahall.catalog.entries.bought.stage import Stage
-from datahall.economics.break_even import Dedicated, break_even
+from datahall.economics.break_even import MTOK, Dedicated, break_even
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def api_usd(self) -> float:
         """The month by an API; inf where nobody hosts the model."""
-        return inf if self.api is None else self.api.value / 1e6 * self.tokens
+        return inf if self.api is None else self.api.value / MTOK * self.tokens
 
     @property
     def own_usd(self) -> float:
@@ -88,6 +88,27 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
             "count",
         )
 
+    @property
+    def num_flips(self) -> int | None:
+        """The first whole number of customers at which they are."""
+        return None if self.flips is None else floor(self.flips.value) + 1
+
+    @property
+    def figure(self) -> Breakdown | None:
+        """What a customer costs a month: of replicas and staff, or of the API's tokens."""
+        if self.is_own and self.own is not None:
+            count = derived("replicas that are paid", self.own.num_paid(self.tokens), "count")
+            bill = product("replicas a month", (count, self.own.replica), "usd")
+            if self.own.fixed is not None:
+                bill = total("a month", (bill, self.own.fixed))
+            customers = given("customers", self.num_customers, "count", field="customers")
+            return quotient("a customer, a month", bill, customers, "usd")
+        if self.api is None:
+            return None
+        tokens = given("tokens per customer", self.customer_tokens, "tokens", field="tokens_per_customer")
+        price = quotient("price of a token", self.api, derived("tokens of a million", MTOK, "tokens"), "usd")
+        return product("a customer, a month", (tokens, price), "usd")
+
     def at(self, num_customers: int) -> Growth:
         """The same with other customers."""
         return msgspec.structs.replace(self, num_customers=num_customers)
@@ -95,8 +116,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
 
 def sizes(growth: Growth) -> tuple[int, ...]:
     """Customers that are worth a row: where stages begin, now, and where the cheapest way changes."""
-    flips = growth.flips
+    flips = growth.num_flips
     found = {stage.num_customers for stage in growth.stages} | {growth.num_customers}
     if flips is not None:
-        found.add(max(1, round(flips.value)))
+        found.add(flips)
     return tuple(sorted(found))

@@ -69,7 +69,9 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def date(self) -> str:
-        """When the newest price that counts was known."""
+        """When the newest price that counts was known; "" of one's own, which has no date."""
+        if self.said is not None:
+            return ""
         return max((one.offer.date for one in self.counting), default="")
 
     @property

@@ -2,8 +2,8 @@
 
     month = replicas · chips · hour · hours of a month · (1 + Σ overheads) + staff
 
-Staff of chips that are owned is in the price of their hour.  Overheads are orchestration, network, storage and
-monitoring; who owns has bought network and storage with the hardware, so of theirs only two count.
+Staff is paid however many chips there are.  Overheads are orchestration, network, storage and monitoring; who owns has
+bought network and storage with the hardware, so of theirs only two count.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bought(scenario: Scenario, fleet: Fleet, way: Way) -> Bought:
         used = derived("share of the servers that is used", fleet.num_replicas / paid, "fraction")
         month = product("a replica of a full server for a month", (month, used), "usd")
     own = Dedicated(
-        replica=month, replica_tokens=fleet.replica_tokens, fixed=_fixed(scenario, way), at_once=at_once
+        replica=month, replica_tokens=fleet.replica_tokens, fixed=_fixed(scenario), at_once=at_once
     )
     replicas = product(
         "all replicas for a month", (derived("replicas that are paid", paid, "count"), month), "usd"
@@ -83,10 +83,10 @@ def _month(scenario: Scenario, hour: Breakdown, *, owned: bool) -> Breakdown:
     return product("a replica for a month", (hour, hours, over), "usd")
 
 
-def _fixed(scenario: Scenario, way: Way) -> Breakdown | None:
-    """Staff, where it is not in the price of an hour yet."""
+def _fixed(scenario: Scenario) -> Breakdown | None:
+    """Staff, which is paid however many chips there are."""
     staff = scenario.one(Ownership).staff_usd_per_month
-    if not staff or way.buying == "own":
+    if not staff:
         return None
     return given("staff", staff, "usd", field="staff")
 

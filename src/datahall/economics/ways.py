@@ -56,7 +56,8 @@ def ways_of(
     """All ways that are allowed to have so many chips, the cheapest first.
 
     A job on `job_chips` of them stops when a node of these is taken away; they are owned for a span of years, where
-    that is said and not for their life.
+    that is said and not for their life.  Staff is in the hour of chips that train; of a service it is paid whatever
+    its chips are.
     """
     asked = scenario.one(Purchase)
     allowed = buy or asked.buy
@@ -70,7 +71,7 @@ def ways_of(
     if "spot" in allowed:
         found.append(_on_spot(scenario, chip, nodes, trains=trains))
     if "own" in allowed:
-        found.append(owned_way(scenario, chip, num_chips, span_years=span_years))
+        found.append(owned_way(scenario, chip, num_chips, span_years=span_years, staffed=trains))
     return tuple(sorted(found, key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
 
 
@@ -85,10 +86,13 @@ def not_priced(ways: tuple[Way, ...]) -> Iterator[str]:
 
 
 def owned_way(
-    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", span_years: float | None = None
-) -> Way:
-    """Owning a chip of so many."""
+    scenario: Scenario, chip: Chip, num_chips: int, *, owner: str = "", span_years: float | None = None,
+    staffed: bool = True,
+) -> Way:  # fmt: skip
+    """Owning a chip of so many, with its share of the staff or without."""
     asked, catalog = scenario.one(Ownership), scenario.catalog
+    if not staffed:
+        asked = msgspec.structs.replace(asked, staff_usd_per_month=0.0)
     terms = terms_of(asked, catalog, owner=owner)
     name = f"owned by {terms.owner.title}"
     capex = capex_of(chip, num_chips, catalog, asked.capex_usd)

@@ -6,7 +6,6 @@ from math import inf
 
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.economics.choice import choice_next, choice_notes, choice_tables, own_words, used
-from datahall.breakdown import Breakdown, derived, given, product, quotient
 from datahall.economics.growth import Growth, sizes
 from datahall.planner.buying.growth import USUAL_MODEL, growth_of
 from datahall.planner.buying.service import Choice
@@ -29,7 +28,7 @@ def show_stage(scenario: Scenario) -> Answer:
         binding=_binding(growth, found),
         results=_results(growth, found, limit),
         tables=(_sizes_table(growth), _stages_table(growth), *choice_tables(found)),
-        figure=_figure(growth, found),
+        figure=growth.figure,
         notes=(
             "budgets and shares of stages are one essay's advice, shown beside what things cost here",
             *choice_notes(scenario, found),
@@ -67,14 +66,14 @@ def _way(growth: Growth, found: Choice) -> str:
 
 
 def _binding(growth: Growth, found: Choice) -> str:
-    flips, after = growth.flips, growth.next_stage
+    flips, after = growth.num_flips, growth.next_stage
     lines = []
     if flips is None and growth.own is not None and growth.api is not None:
         lines.append("One's own chips never become cheaper than this API.")
     elif flips is not None and not growth.is_own:
-        lines.append(f"What flips next: one's own chips are cheaper from {flips.value:,.0f} customers on.")
+        lines.append(f"What flips next: one's own chips are cheaper from {flips:,} customers on.")
     elif flips is not None:
-        lines.append(f"One's own chips have been cheaper since {flips.value:,.0f} customers.")
+        lines.append(f"One's own chips have been cheaper since {flips:,} customers.")
     if after is not None:
         lines.append(f"The next stage, {after.title}, begins at {after.num_customers:,}: {after.uses}.")
     del found
@@ -100,27 +99,11 @@ def _results(growth: Growth, found: Choice, limit: float) -> dict[str, Cell]:
     margin = growth.margin_fraction
     if margin is not None and growth.month_usd < inf:
         results |= {"margin_fraction": margin, "infrastructure_fraction": growth.infrastructure_fraction}
-    if growth.flips is not None:
-        results["flips_at"] = growth.flips.value
+    if growth.num_flips is not None:
+        results["flips_at"] = growth.num_flips
     if growth.next_stage is not None:
         results["num_next_stage"] = growth.next_stage.num_customers
     return results
-
-
-def _figure(growth: Growth, found: Choice) -> Breakdown | None:
-    """What a customer costs: of the API's tokens, or of replicas."""
-    customers = given("customers", growth.num_customers, "count", field="customers")
-    if growth.is_own and growth.own is not None:
-        count = derived("replicas that are paid", growth.own.num_paid(growth.tokens), "count")
-        bill = product("replicas a month", (count, growth.own.replica), "usd")
-        if growth.own.fixed is not None:
-            return None
-        return quotient("a customer, a month", bill, customers, "usd")
-    if growth.api is None or found.api is None:
-        return None
-    tokens = given("tokens per customer", growth.customer_tokens, "tokens", field="tokens_per_customer")
-    price = quotient("price of a token", growth.api, derived("tokens of a million", 1e6, "tokens"), "usd")
-    return product("a customer, a month", (tokens, price), "usd")
 
 
 def _sizes_table(growth: Growth) -> Table:

@@ -256,7 +256,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         float,
         Quantity(
             "How long a stretch of a trace a plan is made for: the one with most requests.",
-            above=True,
+            least=1.0,
             needs=RECORDED,
             example="1min",
         ),

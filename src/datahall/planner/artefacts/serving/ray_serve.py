@@ -12,6 +12,7 @@ from datahall.planner.artefacts.yaml import yaml
 
 BUILDER = "ray.serve.llm:build_openai_app"
 INNER = "applications.args.llm_configs"
+BESIDE = {"AMD", "INSTINCT", "INTEL", "GPU", "OAM", "HF"}  # makers and boards in a name of Ray
 ACCELERATOR = f"{INNER}.accelerator_type"
 ADAPTERS = Variable("ADAPTERS", about="where adapters lie, each in a folder of its name")
 
@@ -60,14 +61,15 @@ def _variables(service: Service) -> list[Variable]:
 
 
 def _accelerator(known: Tool, chip: str) -> str:
-    """A chip as Ray calls it; "" where it has no word for it.
+    """A chip as Ray calls it: all of that name but makers and boards stands in ours; "" where it has no word for it.
 
-    >>> _accelerator(tool("ray"), "h100-sxm"), _accelerator(tool("ray"), "mi300x"), _accelerator(tool("ray"), "npu-1")
-    ('H100', 'AMD-Instinct-MI300X-OAM', '')
+    >>> [_accelerator(tool("ray"), chip) for chip in ("h100-sxm", "mi300x", "tpu-v6e", "rtx-5090", "npu-1")]
+    ['H100', 'AMD-Instinct-MI300X-OAM', 'TPU-V6E', '', '']
     """
-    first = chip.split("-")[0].upper()
+    ours = {*chip.upper().split("-")}
     names = [str(name) for name in known.options[ACCELERATOR].choices]
-    return next((name for name in names if first in name.upper().split("-")), "")
+    named = [(name, {*name.upper().split("-")} - BESIDE) for name in names]
+    return next((name for name, pieces in named if pieces and pieces <= ours), "")
 
 
 def _keyword(flag: str) -> str:
