@@ -77,7 +77,7 @@ def test_the_best_few_are_simulated_and_the_fastest_of_them_is_chosen() -> None:
 
 def test_a_plan_names_its_objective_and_why_the_others_lost() -> None:
     plan = plan_on_chips(JOB, MACHINE, 128, 1e12, KIT)
-    assert (plan.objective.name, plan.objective.unit) == ("step time", "s")
+    assert (plan.objective.name, plan.objective.unit) == ("time", "s")
     assert plan.alternatives
     for one in plan.alternatives:  # each beside the chosen one, as simulated or in closed form
         lost, chosen = one.candidate, plan.chosen

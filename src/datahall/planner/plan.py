@@ -24,7 +24,7 @@ S = TypeVar("S")
 class Objective(msgspec.Struct, frozen=True):
     """What the chosen candidate has the least of."""
 
-    name: str  # "step time", "chips", …
+    name: str  # "time", "chips", …
     unit: str
 
 

@@ -14,7 +14,7 @@ LEAST = {
     "chips": "the fewest chips",
     "energy": "the least energy",
     "carbon": "the least carbon",
-    "step time": "the shortest time",
+    "time": "the shortest time",
 }
 
 

@@ -44,7 +44,7 @@ from datahall.training.step.step import Job
 MOST_SIMULATED = 24
 MOST_COUNTS = 2  # numbers of chips below the one asked for whose layouts are searched whole
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
-STEP_TIME = Objective("step time", "s")
+TIME = Objective("time", "s")  # of the run, and so of its steps
 StepValue = Callable[[Execution], float]  # what a layout takes of an objective on the same chips
 
 
@@ -169,7 +169,7 @@ def chosen_of(
     others = sorted((place for place in runs if place != first), key=lambda place: runs[place].step_s)
     others += [place for place in found.best(NUM_SHOWN) if place not in runs]
     return TrainingPlan(
-        objective=STEP_TIME,
+        objective=TIME,
         chosen=chosen_at(found, first, runs[first]),
         alternatives=tuple(
             Lost(

@@ -8,7 +8,7 @@ from math import inf
 import msgspec
 
 from datahall.planner.plan import Objective
-from datahall.planner.training.choice import STEP_TIME
+from datahall.planner.training.choice import TIME
 from datahall.planner.training.money.cost import cost_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
@@ -24,7 +24,7 @@ OBJECTIVES: dict[Aims, Objective] = {
     "chips": CHIPS,
     "energy": Objective("energy", "j"),
     "carbon": Objective("carbon", "kg"),
-    "time": STEP_TIME,
+    "time": TIME,
 }
 
 
