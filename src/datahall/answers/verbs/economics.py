@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
-from datahall.scenario.takes import OWNED, PRICED, Takes
+from datahall.scenario.takes import OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import BATCH_WHERE_UNSAID
 
 STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
     Takes("", only=("model", "seed")),
     PRICED,
+    SUPPLIED,
     OWNED,
     STANDS,
     Takes("overheads"),
