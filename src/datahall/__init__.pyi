@@ -1940,7 +1940,7 @@ def show_cost(
 ) -> Answer:
     """What a chip-hour costs by every way to have it, or a training run by three accountings, in four scopes.
 
-    Exit code 1 where nobody prices it.
+    Exit code 1 where nobody prices it, and where owning is asked for and nobody sells it.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def chip_cost(scenario: Scenario) -> Answer:
             "chips": found.num_chips,
             "as_of": day_of(scenario.one(Purchase), scenario.catalog).isoformat(),
         },
-        verdict="no" if found.lead is None else "yes",
+        verdict="no" if found.lead is None or found.why_not_owned else "yes",
         headline=_headline(found),
         binding=_binding(found),
         results=_results(found),
@@ -45,6 +45,9 @@ def _headline(found: ChipCost) -> str:
     lead, rented, owned = found.lead, found.rented, found.owned
     if lead is None or lead.hour is None:
         return f"No: {found.chip.title} is not priced; nobody lists it, and nobody sells it."
+    if found.why_not_owned:
+        price = fmt(lead.hour.value, "usd_per_hour")
+        return f"No: owning {found.chip.title} has no price: {found.why_not_owned}. It costs {price} {lead.name}."
     first = f"{found.chip.title} costs {fmt(lead.hour.value, 'usd_per_hour')} {lead.name}"
     other = owned if lead is rented else rented
     if other.hour is None or found.apart_fraction is None:

@@ -57,7 +57,7 @@ VERBS = (
             "deepseek-v3 --own",
             "gpt-4 --predict",
         ),
-        details="Exit code 1 where nobody prices it.",
+        details="Exit code 1 where nobody prices it, and where owning is asked for and nobody sells it.",
     ),
     Verb(
         name="show build-or-buy",

@@ -24,7 +24,7 @@ RENTED = ("rent", "reserved", "spot")
 def why_left_out(scenario: Scenario, chip: Chip) -> str:
     """What keeps a chip from being had; nothing where it can be."""
     asked = scenario.one(Supply)
-    makers = _made_without(chip, asked.without, scenario.catalog)
+    makers = why_without(chip, asked.without, scenario.catalog)
     if makers:
         return makers
     if asked.country and not asked.licensed:
@@ -71,7 +71,7 @@ def dated(source: Source) -> str:
     return f"({source.date})"
 
 
-def _made_without(chip: Chip, without: Sequence[str], catalog: Catalog) -> str:
+def why_without(chip: Chip, without: Sequence[str], catalog: Catalog) -> str:
     """That a maker is left out who makes it, or may: of whom nothing is known is not known to be another."""
     makers = makers_of(chip, catalog)
     for name in without:
