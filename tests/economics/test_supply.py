@@ -6,16 +6,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.economics.priced import asked
 
+from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.economics.market import ELSEWHERE, market_of
 from datahall.economics.supply.export import is_unknown, licence_for, performance
 from datahall.economics.supply.limits import left_out, why_left_out
 from datahall.economics.ways import owned_way
+from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.purchase import Purchase
 
@@ -59,6 +62,26 @@ def test_an_application_is_looked_at_as_the_rule_says(name: str, country: str, r
     rule = licence_for(CATALOG.chip(name), country, CATALOG)
     assert rule is not None
     assert rule.review.endswith(review)
+
+
+def test_more_memory_bandwidth_than_the_rule_of_china_has_is_presumed_to_be_denied() -> None:
+    wide = msgspec.structs.replace(CATALOG.chip("h200-sxm"), memory_bytes_per_s=6.6e12)
+    rule = licence_for(wide, "china", CATALOG)
+    assert rule is not None
+    assert rule.review.endswith("denial")
+
+
+def test_who_has_a_price_to_buy_a_chip_of_a_cloud_may_buy_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        '[offer.mine]\nsource = { title = "my contract", date = "2026-08" }\nprovider = "google"\nchip = "tpu-v5p"\n'
+        'purchase = "20000 USD"\n',
+        encoding="utf-8",
+    )
+    form, catalog = form_of("plan serve"), Catalog([tmp_path], user=False)
+    there = read_names(form, {"model": "llama-3.1-8b", "rate": 1, "buy": ["own"]}, catalog)
+    chip = catalog.chip("tpu-v5p")
+    assert not why_left_out(there, chip)
+    assert owned_way(there, chip, 64).owned is not None
 
 
 def test_an_ally_of_a_group_is_spared_and_so_are_chips_that_come_from_elsewhere() -> None:

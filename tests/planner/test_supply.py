@@ -121,6 +121,26 @@ def test_residency_leaves_out_a_chip_that_nobody_rents_out_there() -> None:
     assert number(answer, "chip_usd_per_hour") == 8.6
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"regions": ["us-east-1"], "residency": ["japan"]}, "none of aws-us-east-1 is in Japan"),
+        ({"residency": ["macau"]}, "no region that is known is in Macau"),
+    ],
+)
+def test_places_that_leave_no_region_are_refused(said: dict[str, Any], why: str) -> None:
+    for ask in (lambda: serve(chips=["h100-sxm"], **said), lambda: dh.show_cost(priced="h100-sxm", **said)):
+        with pytest.raises(ScenarioError, match=why) as caught:
+            ask()
+        assert caught.value.field == "residency"
+        assert caught.value.hint
+
+
+def test_a_country_that_all_regions_are_in_says_so() -> None:
+    notes = serve(chips=["h100-sxm"], regions=["us-east-1"], residency=["united-states"]).notes
+    assert "residency does nothing here: all of the regions are there" in notes
+
+
 def test_a_limit_that_keeps_all_chips_says_so() -> None:
     notes = serve(chips=["h100-sxm"], without=["samsung"]).notes
     assert "without does nothing here: none of the chips is made there" in notes

@@ -92,7 +92,7 @@ def owned_way(
     terms = terms_of(asked, catalog, owner=owner)
     name = f"owned by {terms.owner.title}"
     capex = capex_of(chip, num_chips, catalog, asked.capex_usd)
-    if capex is None or (asked.capex_usd is None and not_sold(chip, catalog)):
+    if capex is None:
         why_not = not_sold(chip, catalog) or "nobody sells it"
         return Way(buying="own", name=name, hour=None, why_not=why_not)
     place = place_of(chip, num_chips, asked, scenario.one(Site), catalog)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, Table
 from datahall.answers.economics.tables import capex_table, hour_table, offers_table, scopes_table, ways_table
 from datahall.answers.follow import follow
+from datahall.answers.supply.idle import idle_supply
 from datahall.economics.chip import ChipCost, chip_cost_of
 from datahall.economics.market import day_of
 from datahall.economics.own import Owned
@@ -122,7 +123,7 @@ def _notes(scenario: Scenario, found: ChipCost) -> list[str]:
     lines.append(
         "list prices, without discounts, egress and tax; by region they differ as lowest and highest say"
     )
-    return lines
+    return [*lines, *idle_supply(scenario, [found.chip])]
 
 
 def _next(scenario: Scenario, found: ChipCost) -> tuple[str, ...]:

@@ -52,13 +52,11 @@ def cannot_be_had(scenario: Scenario, why: dict[str, str], field: str) -> Infeas
 
 
 def not_sold(chip: Chip, catalog: Catalog) -> str:
-    """Why nobody can buy a chip; nothing where the catalogue knows of nothing that keeps one from it."""
+    """Why nobody can buy a chip; nothing where somebody has a price, or the catalogue knows of nothing against it."""
     held = catalog.cloud_only(chip.name)
-    return (
-        ""
-        if held is None
-        else f"it is not sold: {' and '.join(held.clouds)} alone rents it out {dated(held.source)}"
-    )
+    if held is None or catalog.offers(chip.name, "purchase"):
+        return ""
+    return f"it is not sold: {' and '.join(held.clouds)} alone rents it out {dated(held.source)}"
 
 
 def makers_of(chip: Chip, catalog: Catalog) -> tuple[Foundry, ...]:
