@@ -95,9 +95,14 @@ def plan_serve(
     objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -270,12 +275,23 @@ def plan_serve(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -372,9 +388,14 @@ def plan_train(
     budget: str | float | None = None,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -478,12 +499,23 @@ def plan_train(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -536,6 +568,9 @@ def compare(
     context: str | int = 8192,
     batch: str | int = 1,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Questions, saved answers, chips, models or clouds side by side: what differs, and what that does.
@@ -563,6 +598,13 @@ def compare(
         Sequences at once. (default 1)
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1862,6 +1904,8 @@ def show_cost(
     *,
     own: bool = False,
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
@@ -1896,7 +1940,7 @@ def show_cost(
 ) -> Answer:
     """What a chip-hour costs by every way to have it, or a training run by three accountings, in four scopes.
 
-    Exit code 1 where nobody prices it.
+    Exit code 1 where nobody prices it, and where owning is asked for and nobody sells it.
 
     Parameters
     ----------
@@ -1906,6 +1950,10 @@ def show_cost(
         Lead with owning, by its parts.
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
@@ -1989,9 +2037,14 @@ def show_build_or_buy(
     seed: str | int = 0,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -2051,12 +2104,23 @@ def show_build_or_buy(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -2156,9 +2220,14 @@ def show_stage(
     seed: str | int = 0,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -2220,12 +2289,23 @@ def show_stage(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None

@@ -224,6 +224,10 @@ CHEAP: dict[str, Sequence[Any]] = {
     "customers": (1500, "200"),
     "life": ("5y", "3 years"),
     "owner": ("hyperscaler", "neocloud"),
+    "country": ("germany", "jp"),
+    "without": (["samsung"], "smic,globalfoundries"),
+    "regions": (["us-east-1"], "aws-us-west-2,eu-west-2"),
+    "residency": (["united-states"], "us,japan"),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),

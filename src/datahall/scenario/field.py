@@ -148,6 +148,7 @@ CONCEPTS = {
         Concept(name="comparison", home="comparing:Comparison"),
         Concept(name="sweep", home="comparing:Sweep"),
         Concept(name="purchase", home="money.purchase:Purchase"),
+        Concept(name="supply", home="money.supply:Supply"),
         Concept(name="ownership", home="money.ownership:Ownership"),
         Concept(name="overheads", home="money.ownership:Overheads"),
         Concept(name="api", home="money.hosted:HostedModel"),

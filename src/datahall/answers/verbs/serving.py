@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_SERVICE
-from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
@@ -47,6 +47,7 @@ VERBS = (
             *OPERATED,
             Takes("goal", only=("objective",)),
             PRICED,
+            SUPPLIED,
             OWNED,
             Takes("overheads"),
             Takes("api", without=("api_latency",)),

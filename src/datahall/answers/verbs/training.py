@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_RUN
-from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
@@ -25,6 +25,7 @@ VERBS = (
             Takes("checkpoint", only=("storage", "tier")),
             Takes("goal"),
             PRICED,
+            SUPPLIED,
             OWNED,
         ),
         arguments=("model",),

@@ -7,8 +7,9 @@ from math import ceil
 import msgspec
 
 from datahall.economics.early import check_buying, unweighed
+from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import own_chips
+from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.idle import does_nothing
@@ -62,6 +63,7 @@ def _check_plan(scenario: Scenario) -> None:
     _check_goal(scenario, num_chips)
     check_buying(scenario)
     check_machine(scenario)
+    _check_supply(scenario)
     check_job(scenario)
     if num_chips is not None:
         _check_failed(scenario, num_chips)
@@ -84,6 +86,14 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
             field="objective",
             hint=f"{option('deadline', '30d')} in place of {option('chips')}",
         )
+
+
+def _check_supply(scenario: Scenario) -> None:
+    """Refuse a chip that cannot be had, and say which can."""
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    why = left_out(scenario, [chip])
+    if why:
+        raise cannot_be_had(scenario, why, "chip")
 
 
 def _check_failed(scenario: Scenario, num_chips: int) -> None:
