@@ -236,3 +236,19 @@ def test_the_formats_of_the_state_are_told_or_refused() -> None:
         with pytest.raises(DatahallError, match="a state of 14 bytes a parameter"):
             aware.file(name)
     assert "dtype" not in tomllib.loads(asked(TRAIN, TRAINED).file("torchtitan.toml"))["training"]
+
+
+def test_the_first_file_that_can_say_it_is_offered() -> None:
+    """Megatron-LM has no word for parameters on the host; torchtitan, the next, has."""
+    tight = {
+        "model": "llama-3.1-8b",
+        "tokens": "1B",
+        "chips": "1",
+        "chip": "h100-sxm",
+        "offload": "optimizer,parameters",
+    }
+    made = asked(TRAIN, tight)
+    with pytest.raises(DatahallError):
+        made.file("megatron.sh")
+    (command,) = (one for one in made.answer.next_commands if " -o " in one)
+    assert made.file(command.rpartition(" -o ")[2])
