@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from datahall.answer import Cell, Quantity
 from datahall.answers.section import Row, Words
 from datahall.counted import counted
-from datahall.errors import option
 from datahall.units import fmt
 
 if TYPE_CHECKING:
@@ -136,10 +135,8 @@ def _stands_results(stands: Stands) -> dict[str, Cell]:
 
 
 def _stands_note(stands: Stands) -> str:
-    left = "" if len(stands.stands) == stands.num_regions else (
-        f"; of {counted(stands.num_regions, 'region')} those that list it, {len(stands.stands)} at most: "
-        f"{option('regions')} names others"
-    )  # fmt: skip
+    shown, num = len(stands.stands), stands.num_regions
+    left = "" if shown == num else f"; {shown} of {counted(num, 'region')} are listed"
     return f"round trips: light in fibre on 1.6 times the great circle, before any queue{left}"
 
 
