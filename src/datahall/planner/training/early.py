@@ -18,7 +18,7 @@ from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
-from datahall.training.early import check_job, check_machine, check_step, says_layout
+from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
 
 
@@ -109,5 +109,14 @@ def check_laid_step(scenario: Scenario) -> None:
         raise ScenarioError(
             f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
         )
+    check_machine(scenario)
+    check_job(scenario)
+
+
+def check_ladder(scenario: Scenario) -> None:
+    """Refuse a job that cannot be laid out or trained; on how many chips need not be said."""
+    if says_layout(scenario):
+        check_run(scenario)
+        return
     check_machine(scenario)
     check_job(scenario)
