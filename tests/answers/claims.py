@@ -77,6 +77,8 @@ CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "tokens of a sequence": ("seq", "context"),
     "tokens of an answer": ("osl",),
     "until they serve again": ("restart",),
+    "what a site sends": ("wan",),
+    "steps between two exchanges": ("local_steps",),
     "values of a token": ("hidden",),
 }
 

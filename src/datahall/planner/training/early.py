@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.economics.early import check_buying, unweighed
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import own_chips
+from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.idle import does_nothing
@@ -20,6 +20,7 @@ from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
+from datahall.workload.precision import HALVES
 
 
 def chips_of(scenario: Scenario) -> int | None:
@@ -115,8 +116,16 @@ def check_laid_step(scenario: Scenario) -> None:
 
 def check_ladder(scenario: Scenario) -> None:
     """Refuse a job that cannot be laid out or trained; on how many chips need not be said."""
-    if says_layout(scenario):
-        check_run(scenario)
+    asked = in_half(scenario)
+    if says_layout(asked):
+        check_run(asked)
         return
-    check_machine(scenario)
-    check_job(scenario)
+    check_machine(asked)
+    check_job(asked)
+
+
+def in_half(scenario: Scenario) -> Scenario:
+    """The question in 16 bits, which a ladder is laid out in: in the format of them that the chip multiplies."""
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    name = next((one for one in HALVES if chip.multiplies(one)), None)
+    return scenario.having(msgspec.structs.replace(scenario.one(TrainingJob), precision=name))

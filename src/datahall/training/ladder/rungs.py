@@ -7,12 +7,12 @@ from collections.abc import Callable
 import msgspec
 
 from datahall.scenario.words import COMPRESSIONS
-from datahall.training.ladder.setting import HALF, SHARES, Setting
+from datahall.training.ladder.setting import SHARES, Setting
 from datahall.training.layout.columns import Space
 from datahall.training.step.attention import attention_share
 from datahall.training.step.compression import METHODS, Compression, wire_bytes
 from datahall.workload.memory.recompute import RECOMPUTES, Recompute
-from datahall.workload.precision import Precision
+from datahall.workload.precision import HALVES, Precision
 
 ALREADY = "already so"
 Change = Callable[[Setting], Setting | str]  # a sentence: it changes nothing here, and why
@@ -103,7 +103,7 @@ def _halved(setting: Setting) -> Setting | str:
     if setting.job.value_bytes <= 2:
         return ALREADY
     chip = setting.cluster.chip
-    name = next((one for one in HALF if chip.multiplies(one)), "")
+    name = next((one for one in HALVES if chip.multiplies(one)), "")
     return _formatted(setting, name) if name else f"{chip.title} does not multiply 16 bits"
 
 

@@ -9,9 +9,8 @@ from datahall.training.layout.layout import Layout
 from datahall.training.memory.bookkeeping import Bookkeeping
 from datahall.training.step.framework import Framework
 from datahall.training.step.step import Job
-from datahall.workload.precision import Precision
+from datahall.workload.precision import HALVES, WIDEST, Precision
 
-WIDE, HALF = "fp32", ("bf16", "fp16")
 # Host time to launch one operator of a layer and all the kernels it is made of, of PyTorch 2.11 uncompiled on one H200:
 # steps of 128 to 512 tokens, which the host holds up, took 101 to 180 µs for each of their operators (2026-11).
 EAGER_HOST_S = 113e-6
@@ -66,5 +65,5 @@ def plainest(own: Setting) -> Setting:
 
 def widest(own: Setting) -> Precision:
     """The widest format that the chip multiplies in, of 32 bits and 16."""
-    name = next((one for one in (WIDE, *HALF) if own.cluster.chip.multiplies(one)), HALF[0])
+    name = next((one for one in (WIDEST, *HALVES) if own.cluster.chip.multiplies(one)), HALVES[0])
     return Precision.named(name)

@@ -8,7 +8,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown, derived, given, product, quotient
 from datahall.economics.market import Market, market_of
-from datahall.planner.training.early import chips_of
+from datahall.planner.training.early import chips_of, in_half
 from datahall.planner.training.laid.step import laid_step
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -58,6 +58,7 @@ class Climbed(NamedTuple):
 
 def with_chips(scenario: Scenario) -> Scenario:
     """The question on the usual number of chips where nothing says how many, nor how they are laid out."""
+    scenario = in_half(scenario)
     if chips_of(scenario) is not None or says_layout(scenario):
         return scenario
     return scenario.having(msgspec.structs.replace(scenario.one(FabricDesign), chips=LADDER_CHIPS))
