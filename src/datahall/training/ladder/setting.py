@@ -12,7 +12,7 @@ from datahall.training.step.step import Job
 from datahall.workload.precision import HALVES, WIDEST, Precision
 
 # Host time to launch one operator of a layer and all the kernels it is made of, of PyTorch 2.11 uncompiled on one H200:
-# steps of 128 to 512 tokens, which the host holds up, took 101 to 180 µs for each of their operators (2026-11).
+# steps of 128 to 512 tokens, which the host holds up, took 101 to 184 µs for each of their operators (2026-11).
 EAGER_HOST_S = 113e-6
 SHARES = ("tensor_exposed", "expert_exposed", "pipeline_exposed", "data_exposed")
 
