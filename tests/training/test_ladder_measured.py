@@ -14,6 +14,7 @@ from datahall.cluster.cluster import cluster_of
 from datahall.training.ladder.climb import Effect, effect_of
 from datahall.training.ladder.setting import EAGER_HOST_S, Setting
 from datahall.training.layout.layout import Layout
+from datahall.training.step.attention import score_passes
 from datahall.training.step.framework import framework
 from datahall.training.step.step import Job
 from datahall.workload.precision import Precision
@@ -91,6 +92,16 @@ def test_short_eager_steps_are_held_up_by_the_host(row: dict[str, str]) -> None:
     found = measured(row)
     assert 0.6 < found.step_s / (float(row["step_ms"]) * 1e-3) < 1.15
     assert found.run.parts.beside_s > found.run.parts.kernels_s
+
+
+def test_scores_move_as_the_kernels_are() -> None:
+    fused, lean, eager = (
+        msgspec.structs.replace(framework("nemo"), fusion=style) for style in ("fused", "lean", "eager")
+    )
+    assert score_passes(fused, 2.0)[:2] == score_passes(fused, 4.0)[:2] == (5.0, 8.0)
+    assert score_passes(lean, 2.0)[:2] == (6.5, 10.0)
+    assert score_passes(eager, 2.0)[:2] == (16.0, 18.0)
+    assert score_passes(eager, 4.0)[:2] == (8.0, 9.0)
 
 
 # FlashAttention-2, table 1 (Dao, 2023-07): TFLOP/s of 8 A100 without it and with the first FlashAttention

@@ -37,7 +37,7 @@ def together_table(found: Climbed) -> Table:
         ),
         rows=tuple(rows),
         marked=max((place for place, step in enumerate(ladder.together, 1) if step.kept), default=0),
-        note="kept: a chip lacks less memory or, that being equal, the step is shorter; what follows stands on it",
+        note="kept: a shorter step or, by ZeRO and recomputation, less memory lacked; what follows stands on it",
     )
 
 

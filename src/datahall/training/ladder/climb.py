@@ -1,8 +1,7 @@
 """One rung on top of the other, and each alone on the plainest job: a step of each, and whether it is worth keeping.
 
-A rung is kept where a chip then lacks less memory or, that being equal, a step is shorter: ZeRO and recomputation cost
-time and are kept for memory alone.  What comes after stands on what was kept; what is then no longer needed is taken
-back at the end.
+A rung is kept where a step is then shorter; ZeRO and recomputation, which are there for memory, also where a chip lacks
+less of it.  What comes after stands on what was kept; what is then no longer needed is taken back at the end.
 """
 
 from __future__ import annotations
@@ -48,11 +47,15 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     def over_bytes(self) -> float:
         return max(0.0, -self.headroom_bytes)
 
-    def beats(self, other: Effect) -> bool:
-        """Whether it lacks less memory or, where it lacks as much, is faster."""
-        if self.over_bytes != other.over_bytes:
-            return self.over_bytes < other.over_bytes
+    def is_shorter(self, other: Effect) -> bool:
+        """Whether a step takes less time."""
         return self.step_s < (1.0 - SHORTER) * other.step_s
+
+    def is_worth(self, rung: Rung, other: Effect) -> bool:
+        """Whether a rung that leads to it from another is kept."""
+        if rung.choice in FOR_MEMORY and self.over_bytes != other.over_bytes:
+            return self.over_bytes < other.over_bytes
+        return self.is_shorter(other)
 
     def gain_over(self, other: Effect) -> float:
         """How many times faster it is than another."""
@@ -148,14 +151,14 @@ def climb(own: Setting) -> Ladder:
     together, current = [], plain
     for rung in rungs(own):
         step = tried(rung, current)
-        kept = step.effect is not None and step.effect.beats(current)
+        kept = step.effect is not None and step.effect.is_worth(rung, current)
         together.append(msgspec.structs.replace(step, kept=kept))
         if kept and step.effect is not None:
             current = step.effect
     stack = [step.rung for step in together if step.kept]
     for rung in [one for one in reversed(stack) if one.choice in FOR_MEMORY]:
         left = _without(rung, stack, plain, current)
-        if left.effect is not None and left.effect.beats(current):
+        if left.effect is not None and left.effect.is_worth(rung, current):
             together.append(msgspec.structs.replace(left, kept=True, taken_back=True))
             stack, current = [one for one in stack if one is not rung], left.effect
     return Ladder(
