@@ -140,6 +140,17 @@ def test_what_is_no_longer_needed_is_taken_back() -> None:
     assert "ZeRO-3" not in found.kept
 
 
+def test_without_one_stage_of_a_choice_there_are_none_that_go_on_from_it() -> None:
+    found = climb(own(model="llama-3.1-70b", tp=4, dp=16))
+    left = {step.rung.name: step.effect.setting for step in found.without if step.effect is not None}
+    assert (left["bf16"].job.precision, left["fp8"].job.precision) == (
+        Precision.named("fp32"),
+        Precision.named("bf16"),
+    )
+    assert [left[f"ZeRO-{stage}"].layout.zero for stage in (1, 2)] == [0, 1]
+    assert left["compiled"].job.precision == Precision.named("fp8")
+
+
 def test_a_state_shared_in_groups_is_so_at_the_stage_of_its_layout() -> None:
     asked = own(dp=16, zero=3, shard=4)
     tried = {step.rung.name: step.effect for step in climb(asked).alone}
