@@ -20,7 +20,7 @@ TRAINED: dict[str, Any] = {
     "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
     "deadline": "100d", "memory_margin": "60 %", "lora": 16, "lora_targets": "attention", "quantised": True,
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s",
-    "oversubscription": "31:1",
+    "oversubscription": "31:1", "sites": 4, "wan": "1 GB/s", "round_trip": "3s", "local_steps": 3,
 }  # fmt: skip
 OPERATED: dict[str, Any] = {
     "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "job_failures": "5/day", "shock_rate": "0.1/day",

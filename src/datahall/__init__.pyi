@@ -1065,7 +1065,7 @@ def show_memory(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """What takes the memory of a chip in training: state, activations by tensor, buffers.
@@ -1142,8 +1142,8 @@ def show_memory(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1151,6 +1151,120 @@ def show_memory(
 
         datahall show memory deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full
         datahall show memory llama-3.1-70b --layout run.sh --chips 512
+    """
+
+def show_training_techniques(
+    model: str,
+    *,
+    tokens: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    framework: str = "nemo",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    micro_batch: str | int | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
+    etp: str | int | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
+    split: str | int | Sequence[int] | None = None,
+    sites: str | int = 2,
+    wan: str | float = "12.5GB/s",
+    round_trip: str | float = "50ms",
+    local_steps: str | int = 500,
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """The ladder of training: compiled, flash attention, formats, overlap, ZeRO, compression, several sites.
+
+    Each one on top of the other, and each alone. MODEL is a name of the catalogue or a config.json in
+    the Hugging Face format.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    tokens : str | float | None
+        Tokens that are priced (default: 1B).
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips (default: those of a fabric that was built, of a layout, or 1024).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    context_exchange : Literal["ring", "all-to-all"] | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    sites : str | int
+        Sites that the replicas are spread over. (default 2)
+    wan : str | float
+        What a site sends to the others, one way. (default 12.5GB/s)
+    round_trip : str | float
+        There and back between two sites. (default 50ms)
+    local_steps : str | int
+        Steps of a site between two exchanges with the others. (default 500)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show training-techniques llama-3.1-70b
+        datahall show training-techniques llama-3.1-8b --chips 8 --chip h200 --global-batch 64
+        datahall show training-techniques llama-3.1-405b --chips 16384 --tp 8 --pp 16 --vpp 4 --global-batch 2048
+        datahall show training-techniques llama-3.1-8b --chips 64 --dp 64 --global-batch 256 --sites 4 --wan 10Gb/s
     """
 
 def show_checkpoint(
@@ -1189,7 +1303,7 @@ def show_checkpoint(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     failures_like: str = "",
     failure_rate: str | float | None = None,
     job_failures: str | float = "0/day",
@@ -1290,8 +1404,8 @@ def show_checkpoint(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     failures_like : str
         Whose failure rates and causes (default: of the chip or its family, else llama-3).
     failure_rate : str | float | None
@@ -1453,7 +1567,7 @@ def show_power(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     storage_share: str | float = "2%",
@@ -1552,8 +1666,8 @@ def show_power(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -2762,7 +2876,7 @@ def simulate_train(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     slow_hosts: str | float = "0%",
     slow_by: str | float = "10%",
     jitter: str | float = "0%",
@@ -2847,8 +2961,8 @@ def simulate_train(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     slow_hosts : str | float
         Share of the hosts that are always slow. (default 0%)
     slow_by : str | float
@@ -2908,7 +3022,7 @@ def simulate_run(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     failures_like: str = "",
     failure_rate: str | float | None = None,
     job_failures: str | float = "0/day",
@@ -3032,8 +3146,8 @@ def simulate_run(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     failures_like : str
         Whose failure rates and causes (default: of the chip or its family, else llama-3).
     failure_rate : str | float | None

@@ -118,6 +118,7 @@ CONCEPTS = {
         Concept(name="training", home="training:TrainingJob"),
         Concept(name="layout", home="training:TrainingLayout"),
         Concept(name="stragglers", home="training:Stragglers"),
+        Concept(name="sites", home="sites:Sites"),
         Concept(name="site", home="operations.site:Site"),
         Concept(name="fabric", home="fabric:FabricDesign"),
         Concept(name="network", home="fabric:Network"),

@@ -11,7 +11,7 @@ from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
 from datahall.errors import DatahallError
 
-VERBS = ("show memory", "simulate train", "plan train")
+VERBS = ("show memory", "simulate train", "plan train", "show training-techniques")
 # layouts in which one input or another has nothing to act on
 LAYOUTS: dict[str, dict[str, Any]] = {
     "one chip": {"model": "llama-3.2-1b", "chips": 1, "global_batch": 4},

@@ -133,6 +133,7 @@ VERBS = (
             "deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp",
         ),
         details="The rate is what one replica gets.",
+        turned=("train", "show training-techniques"),
     ),
     Verb(
         name="simulate serve",

@@ -19,8 +19,9 @@ from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
-from datahall.training.early import check_job, check_machine, check_step, says_layout
+from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
+from datahall.workload.precision import HALVES
 
 
 def chips_of(scenario: Scenario) -> int | None:
@@ -121,3 +122,20 @@ def check_laid_step(scenario: Scenario) -> None:
         )
     check_machine(scenario)
     check_job(scenario)
+
+
+def check_ladder(scenario: Scenario) -> None:
+    """Refuse a job that cannot be laid out or trained; on how many chips need not be said."""
+    asked = in_half(scenario)
+    if says_layout(asked):
+        check_run(asked)
+        return
+    check_machine(asked)
+    check_job(asked)
+
+
+def in_half(scenario: Scenario) -> Scenario:
+    """The question in 16 bits, which a ladder is laid out in: in the format of them that the chip multiplies."""
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    name = next((one for one in HALVES if chip.multiplies(one)), None)
+    return scenario.having(msgspec.structs.replace(scenario.one(TrainingJob), precision=name))
