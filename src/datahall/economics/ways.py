@@ -45,6 +45,12 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         return self.hour.value if self.hour is not None else float("inf")
 
     @property
+    def kept_fraction(self) -> float:
+        """Of spot: the share of the time that is paid which moves work forward."""
+        sold = self.market.price if self.market is not None else None
+        return 1.0 if sold is None or self.hour is None else sold.value / self.hour.value
+
+    @property
     def is_priced(self) -> bool:
         """Whether anything can be decided by its price: one without the server around a chip says the least it is."""
         return self.hour is not None and (self.owned is None or AROUND_PART not in self.owned.capex.missing)

@@ -11,6 +11,7 @@ from datahall.economics.market import Listing, Market
 from datahall.economics.own import Owned
 from datahall.economics.scopes import Scope
 from datahall.economics.ways import Way
+from datahall.units import fmt
 
 SCOPE_WORDS = {
     "chips": "accelerators alone",
@@ -49,8 +50,7 @@ def _which(way: Way) -> str:
     if way.market is not None and way.market.said is not None and way.buying != "spot":
         return "as said"
     if way.buying == "spot":
-        kept = next(part.value for part in way.hour.parts if part.name == "goodput on spot")
-        return f"spot price over {kept:.0%} of the time that is kept"
+        return f"spot price over {fmt(way.kept_fraction, 'fraction')} of the time that is kept"
     if way.owned is not None:
         missing = way.owned.capex.missing
         return f"without {' and '.join(missing)}" if missing else "all parts priced"
