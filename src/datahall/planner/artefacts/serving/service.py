@@ -80,13 +80,7 @@ class Service(NamedTuple):
             f"{counted(best.num_deployed, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
             f"{replica.chip.name}, each of {of}: {nodes}",
             f"its times are those of {replica.engine.title}",
-            *(
-                (
-                    f"chips of {replica.chip.vendor} are driven by a package beside the engine's own: it has to be there",
-                )
-                if replica.chip.vendor not in DRIVEN
-                else ()
-            ),
+            *_driven(replica.chip.vendor),
             *_short(self),
             *(
                 f"{name} is how the host behaves and no option: the plan has {getattr(replica.engine, name):g}"
@@ -98,6 +92,13 @@ class Service(NamedTuple):
     def _said(self) -> tuple[str, ...]:
         usual = engine_on(self.replica.engine.name, self.replica.chip)
         return tuple(name for name in OWN if getattr(usual, name) != getattr(self.replica.engine, name))
+
+
+def _driven(vendor: str) -> tuple[str, ...]:
+    """That the engine alone does not drive the chips of a maker."""
+    if vendor in DRIVEN:
+        return ()
+    return (f"chips of {vendor} are driven by a package beside the engine's own: it has to be there",)
 
 
 def service_of(best: Proposal, catalog: Catalog, origin: Origin) -> Service:
