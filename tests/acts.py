@@ -20,7 +20,7 @@ TRAINED: dict[str, Any] = {
     "compress": "fp8", "slow_hosts": "40 %", "slow_by": "30 %", "jitter": "2 %", "seed": 7, "tokens": "2T",
     "deadline": "100d", "memory_margin": "60 %", "lora": 16, "lora_targets": "attention", "quantised": True,
     "failure": "links=0", "on": "tree", "domain": 4, "nic": "50 Gb/s",
-    "oversubscription": "31:1",
+    "oversubscription": "31:1", "sites": 4, "wan": "1 GB/s", "round_trip": "3s", "local_steps": 3,
 }  # fmt: skip
 OPERATED: dict[str, Any] = {
     "failures_like": "rsc-1", "failure_rate": "0.1/node-day", "job_failures": "5/day", "shock_rate": "0.1/day",
@@ -41,6 +41,7 @@ BOUGHT: dict[str, Any] = {
     "as_of": "2025-06-01", "owner": "hyperscaler", "capex": 90_000.0, "interest": "20 %", "life": "9y",
     "residual": "40 %", "depreciation": "market", "hardware_age": "2y", "colo": "300USD/kW-month",
     "energy_price": "0.5USD/kWh", "repair_cost": "9 %", "staff": 9e4, "used": "50 %",
+    "country": "germany", "without": ["samsung"], "licensed": True, "regions": ["us-east-1"], "residency": ["japan"],
 }  # fmt: skip
 VALUES: dict[str, Any] = {**TRAINED, **OPERATED, **SITED, **BOUGHT}
 

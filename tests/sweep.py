@@ -36,6 +36,7 @@ QUESTIONS = {
     "show checkpoint": "show checkpoint {model} --chip {chip} --chips 64",
     "show power": "show power {model} --chip {chip} --chips 64",
     "simulate run": "simulate run {model} --chip {chip} --chips 64 --days 3 --runs 20",
+    "show training-techniques": "show training-techniques {model} --chip {chip} --chips 64",
     "show techniques": "show techniques {model} --chip {chip} --rate 1",
     "show build-or-buy": "show build-or-buy --model {model} --chips {chip} --tokens-per-month 2B",
     "show stage": "show stage --model {model} --chips {chip} --customers 1500 --tokens-per-customer 3M",

@@ -246,6 +246,7 @@ BASES: dict[str, dict[str, float]] = {
     "m3_per_s": {"m³/s": 1, "m3/s": 1, "L/s": 1e-3, "L/min": 1 / 6e4},
     "hz": {"Hz": 1},
     "m": {"m": 1},
+    "deg": {"°": 1, "deg": 1, "": 1},
     "usd": {"USD": 1, "$": 1, "": 1},
     "usd_per_month": {"USD/month": 1, "$/month": 1, "/month": 1, "": 1},
     "usd_per_w": {

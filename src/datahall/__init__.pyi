@@ -95,9 +95,14 @@ def plan_serve(
     objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -270,12 +275,23 @@ def plan_serve(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -372,9 +388,14 @@ def plan_train(
     budget: str | float | None = None,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -478,12 +499,23 @@ def plan_train(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -536,6 +568,9 @@ def compare(
     context: str | int = 8192,
     batch: str | int = 1,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     catalog: Catalog | None = None,
 ) -> Answer:
     """Questions, saved answers, chips, models or clouds side by side: what differs, and what that does.
@@ -563,6 +598,13 @@ def compare(
         Sequences at once. (default 1)
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1023,7 +1065,7 @@ def show_memory(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
     """What takes the memory of a chip in training: state, activations by tensor, buffers.
@@ -1100,8 +1142,8 @@ def show_memory(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     catalog : Catalog
         Entries of your own over the shipped ones.
 
@@ -1109,6 +1151,120 @@ def show_memory(
 
         datahall show memory deepseek-v3 --chip h800 --pp 16 --ep 64 --recompute full
         datahall show memory llama-3.1-70b --layout run.sh --chips 512
+    """
+
+def show_training_techniques(
+    model: str,
+    *,
+    tokens: str | float | None = None,
+    seq: str | int | None = None,
+    global_batch: str | int | None = None,
+    framework: str = "nemo",
+    imbalance: str | float | None = None,
+    on: str = "",
+    chips: str | int | None = None,
+    chip: str = "",
+    domain: str | int | None = None,
+    nic: str | float | None = None,
+    oversubscription: str | None = None,
+    layout: str = "",
+    tp: str | int | None = None,
+    pp: str | int | None = None,
+    vpp: str | int | None = None,
+    cp: str | int | None = None,
+    ep: str | int | None = None,
+    dp: str | int | None = None,
+    micro_batch: str | int | None = None,
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None = None,
+    etp: str | int | None = None,
+    context_exchange: Literal["ring", "all-to-all"] | None = None,
+    split: str | int | Sequence[int] | None = None,
+    sites: str | int = 2,
+    wan: str | float = "12.5GB/s",
+    round_trip: str | float = "50ms",
+    local_steps: str | int = 500,
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """The ladder of training: compiled, flash attention, formats, overlap, ZeRO, compression, several sites.
+
+    Each one on top of the other, and each alone. MODEL is a name of the catalogue or a config.json in
+    the Hugging Face format.
+
+    Parameters
+    ----------
+    model : str
+        Name of the catalogue, or a config.json in the Hugging Face format.
+    tokens : str | float | None
+        Tokens that are priced (default: 1B).
+    seq : str | int | None
+        Tokens of a sequence (default: the layout file's, else 8192).
+    global_batch : str | int | None
+        Sequences of a step, all replicas together (default: the layout file's, else 1024, of adapters 8, or
+        one for every 16 chips where those are more, rounded up to what a layout that is said divides).
+    framework : str
+        Whose overlap and overheads: nemo, megatron-2022, megatron-deepspeed, fsdp, … (default nemo)
+    imbalance : str | float | None
+        Load of the busiest rank that holds experts over the mean (default: chance alone).
+    on : str
+        Topology, or a fabric that was built (default: as the chip is sold, full bisection).
+    chips : str | int | None
+        How many chips (default: those of a fabric that was built, of a layout, or 1024).
+    chip : str
+        Chip (default: h100-sxm, or the topology's usual one).
+    domain : str | int | None
+        Chips that need no network (default: as the chip is sold).
+    nic : str | float | None
+        Network of a chip, one way (default: its usual one).
+    oversubscription : str | None
+        Down:up of each tier from the leaves, e.g. "1:1,7:1" (default: 1:1).
+    layout : str
+        Megatron-LM arguments, torchtitan TOML or DeepSpeed JSON; flags stand over it.
+    tp : str | int | None
+        Chips that share each layer (default: the layout file's, else 1).
+    pp : str | int | None
+        Pipeline stages (default: the layout file's, else 1).
+    vpp : str | int | None
+        Virtual stages on each chip (default: the layout file's, else 1).
+    cp : str | int | None
+        Chips that share each sequence (default: the layout file's, else 1).
+    ep : str | int | None
+        Chips that share the experts (default: the layout file's, else 1).
+    dp : str | int | None
+        Replicas (default: the chips left over).
+    micro_batch : str | int | None
+        Sequences at once on a replica (default 1).
+    schedule : Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"] | None
+        Order of the pipeline's work: gpipe, 1f1b, interleaved, zb, dualpipe (default 1f1b; interleaved with
+        vpp).
+    etp : str | int | None
+        Chips that share one expert (default: tp/ep, at least 1).
+    context_exchange : Literal["ring", "all-to-all"] | None
+        How chips that share a sequence exchange it: ring or all-to-all.
+    split : str | int | Sequence[int] | None
+        Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
+    sites : str | int
+        Sites that the replicas are spread over. (default 2)
+    wan : str | float
+        What a site sends to the others, one way. (default 12.5GB/s)
+    round_trip : str | float
+        There and back between two sites. (default 50ms)
+    local_steps : str | int
+        Steps of a site between two exchanges with the others. (default 500)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall show training-techniques llama-3.1-70b
+        datahall show training-techniques llama-3.1-8b --chips 8 --chip h200 --global-batch 64
+        datahall show training-techniques llama-3.1-405b --chips 16384 --tp 8 --pp 16 --vpp 4 --global-batch 2048
+        datahall show training-techniques llama-3.1-8b --chips 64 --dp 64 --global-batch 256 --sites 4 --wan 10Gb/s
     """
 
 def show_checkpoint(
@@ -1147,7 +1303,7 @@ def show_checkpoint(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     failures_like: str = "",
     failure_rate: str | float | None = None,
     job_failures: str | float = "0/day",
@@ -1248,8 +1404,8 @@ def show_checkpoint(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     failures_like : str
         Whose failure rates and causes (default: of the chip or its family, else llama-3).
     failure_rate : str | float | None
@@ -1411,7 +1567,7 @@ def show_power(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     facility: str = "hyperscale",
     pue: str | float | None = None,
     storage_share: str | float = "2%",
@@ -1510,8 +1666,8 @@ def show_power(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     facility : str
         Building, of which the PUE and its parts are known; beside a PUE, how much of it electrical losses
         are. (default hyperscale)
@@ -1862,6 +2018,8 @@ def show_cost(
     *,
     own: bool = False,
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
@@ -1896,7 +2054,7 @@ def show_cost(
 ) -> Answer:
     """What a chip-hour costs by every way to have it, or a training run by three accountings, in four scopes.
 
-    Exit code 1 where nobody prices it.
+    Exit code 1 where nobody prices it, and where owning is asked for and nobody sells it.
 
     Parameters
     ----------
@@ -1906,6 +2064,10 @@ def show_cost(
         Lead with owning, by its parts.
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
@@ -1989,9 +2151,14 @@ def show_build_or_buy(
     seed: str | int = 0,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -2051,12 +2218,23 @@ def show_build_or_buy(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -2156,9 +2334,14 @@ def show_stage(
     seed: str | int = 0,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
     provider: str | Sequence[str] | None = None,
+    regions: str | Sequence[str] | None = None,
+    residency: str | Sequence[str] | None = None,
     price: str | float | None = None,
     spot_price: str | float | None = None,
     as_of: str = "",
+    country: str = "",
+    without: str | Sequence[str] | None = None,
+    licensed: bool = False,
     owner: str = "neocloud",
     capex: str | float | None = None,
     interest: str | float | None = None,
@@ -2220,12 +2403,23 @@ def show_stage(
         Ways to buy that are weighed: rent, reserved, spot, own, api. (default rent,own)
     provider : str | Sequence[str] | None
         Whose prices count (default: all).
+    regions : str | Sequence[str] | None
+        Regions of clouds that chips stand in, whose prices count (default: anywhere).
+    residency : str | Sequence[str] | None
+        Countries whose regions alone count: germany,france.
     price : str | float | None
         Rent of a chip for an hour (default: the median of fresh offers on demand).
     spot_price : str | float | None
         Rent of a chip for an hour on spot (default: the median of fresh spot offers).
     as_of : str
         Day that ages of prices are counted from (default: that of the newest price).
+    country : str
+        Country that chips are brought to: those that need an export licence for it are left out.
+    without : str | Sequence[str] | None
+        Makers of wafers or packages to do without: chips that they make, or of whose maker nothing is
+        known, are left out.
+    licensed : bool
+        Keep chips that need an export licence, as one who has it.
     owner : str
         Who owns: interest, life and space are theirs where nobody says them. (default neocloud)
     capex : str | float | None
@@ -2682,7 +2876,7 @@ def simulate_train(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     slow_hosts: str | float = "0%",
     slow_by: str | float = "10%",
     jitter: str | float = "0%",
@@ -2767,8 +2961,8 @@ def simulate_train(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     slow_hosts : str | float
         Share of the hosts that are always slow. (default 0%)
     slow_by : str | float
@@ -2828,7 +3022,7 @@ def simulate_run(
     context_exchange: Literal["ring", "all-to-all"] | None = None,
     split: str | int | Sequence[int] | None = None,
     offload: str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None = None,
-    compress: Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None = None,
+    compress: Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None = None,
     failures_like: str = "",
     failure_rate: str | float | None = None,
     job_failures: str | float = "0/day",
@@ -2952,8 +3146,8 @@ def simulate_run(
         Layers of each stage, e.g. "3 4 4 4" or "3,4x3".
     offload : str | Sequence[Literal["optimizer", "parameters", "activations", "optimizer:host", "optimizer:nvme", "parameters:host", "parameters:nvme", "activations:host", "activations:nvme"]] | None
         Off the chips, to the host: optimizer, parameters, activations; to drives as optimizer:nvme.
-    compress : Literal["none", "bf16", "fp8", "1-bit", "power-sgd"] | None
-        Gradients on the wire: none, bf16, fp8, 1-bit, power-sgd.
+    compress : Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"] | None
+        Gradients on the wire: none, bf16, fp8, top-k, 1-bit, power-sgd.
     failures_like : str
         Whose failure rates and causes (default: of the chip or its family, else llama-3).
     failure_rate : str | float | None

@@ -83,6 +83,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "m3_per_s": {"m³/s": 1.0, "m3/s": 1.0, "L/s": 1e-3, "L/min": 1e-3 / 60.0},
     "hz": _scaled({"Hz": 1.0}, _DECIMAL),
     "m": {"m": 1.0, "km": 1e3},
+    "deg": {"°": 1.0, "deg": 1.0, "": 1.0},
     "usd": {"USD": 1.0, "$": 1.0, "kUSD": 1e3, "MUSD": 1e6, "k": 1e3, "M": 1e6, "": 1.0},
     "usd_per_month": {"USD/month": 1.0, "$/month": 1.0, "/month": 1.0, "": 1.0},
     "usd_per_w": {
@@ -123,6 +124,7 @@ _SHOWN: dict[str, tuple[str, str]] = {
     "kelvin": ("K", ""),
     "hz": ("Hz", "kMG"),
     "m": ("m", "k"),
+    "deg": ("°", ""),
     "parameters": ("", "kMBT"),
     "tokens": (" tokens", "kMBT"),
     "tokens_per_s": ("tok/s", ""),
@@ -201,6 +203,7 @@ _SAID: dict[str, tuple[str, str]] = {
     "w_per_s": ("ramps of power", '"10 MW/min"'), "kg": ("mass", '"1,312 kg"'),
     "kg_per_j": ("carbon of energy", '"369 g/kWh"'), "usd_per_j": ("the price of energy", '"0.066 USD/kWh"'),
     "kelvin": ("temperature", '"10 K"'), "m3_per_s": ("flow", '"172 L/min"'), "m": ("length", '"30 m"'),
+    "deg": ("an angle", '"39.04°"'),
     "j_per_token": ("energy of a token", '"2 J/token"'), "j_per_byte": ("energy of a byte", '"150 pJ/B"'),
     "j_per_value": ("energy of a value", '"20 pJ/value"'), "usd": ("money", '"30000 USD"'),
     "usd_per_month": ("a price per month", '"20000 USD/month"'),

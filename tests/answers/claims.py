@@ -77,6 +77,8 @@ CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "tokens of a sequence": ("seq", "context"),
     "tokens of an answer": ("osl",),
     "until they serve again": ("restart",),
+    "what a site sends": ("wan",),
+    "steps between two exchanges": ("local_steps",),
     "values of a token": ("hidden",),
 }
 
@@ -106,6 +108,7 @@ DERIVED: dict[str, tuple[Derived, ...]] = {
     ),
     "show collective": (Derived("the other chips", "count", lambda of: of["chips"] - 1),),
     "simulate train": (CHIP_MEMORY,),
+    "show training-techniques": (CHIP_MEMORY,),
     "show power": (
         Derived("what the ramp allows in a minute", "w", lambda of: 60 * of["ramp_limit_w_per_s"]),
         Derived("above its limit", "fraction", lambda of: of["peak_w"] / of["site_limit_w"] - 1),

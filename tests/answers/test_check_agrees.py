@@ -44,6 +44,11 @@ WRONG = {
         f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
         f"{MODEL}{ON_NOTHING}",
     ),
+    "show training-techniques": (
+        f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
+        f"{MODEL}{ON_NOTHING}",
+        f'{MODEL}[purchase]\nprovider = ["nobody"]\n',
+    ),
     "show power": (
         f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 5\n",
         f"{MODEL}{ON_NOTHING}",
@@ -116,6 +121,7 @@ RIGHT = {
     "plan train": f"{MODEL}{JOB}[fabric]\nchips = 64\n",
     "show memory": f"{MODEL}[fabric]\nchips = 48\n[layout]\ntp = 8\npp = 2\n",
     "show power": f"{MODEL}[fabric]\nchips = 64\n",
+    "show training-techniques": f"{MODEL}[fabric]\nchips = 64\n",
     "show collective": '[collective]\ncollective = "all-reduce"\nsize = "1 MB"\n[fabric]\nchips = 64\n',
     "catalog links": "",
 }

@@ -77,7 +77,8 @@ OF_VERB: dict[str, dict[str, Any]] = {
         "cluster_job": [{**JOBS[0], "run": "6h"}], "failure": {"domains": "0", "start": "10min", "duration": "5h"},
     },
     "show cost": {
-        "priced": "h200-sxm", "own": True, "provider": ["lambda"], "price": 9.0, "spot_price": 0.5,
+        "priced": "h200-sxm", "own": True, "provider": ["lambda"], "regions": ["us-east-1"], "residency": ["japan"],
+        "price": 9.0, "spot_price": 0.5,
         "as_of": "2026-02-01", "predict": True, "chip_hours": 50000, "owner": "hyperscaler", "capex": 90000,
         "interest": "20 %", "life": "2y", "residual": "30 %", "depreciation": "market", "hardware_age": "2y",
         "colo": "300 USD/kW-month", "energy_price": "0.3 USD/kWh", "repair_cost": "20 %", "staff": 90000,

@@ -178,7 +178,7 @@ BAD = [
     (Layout(offload=("optimiser",)), 1, 1, '"optimiser" is no part to offload', "did you mean optimizer?"),
     (Layout(offload=("optimizer:disk",)), 1, 1, '"disk" is no tier of offload', "one of host, nvme"),
     (Layout(offload=("activations",), recompute="full"), 1, 1, "keeps nothing worth an offload", "one of the two"),
-    (Layout(compression="zip"), 1, 1, '"zip" is no compression', "one of none, bf16, fp8, 1-bit, power-sgd"),
+    (Layout(compression="zip"), 1, 1, '"zip" is no compression', "one of none, bf16, fp8, top-k, 1-bit, power-sgd"),
     (Layout(dp=2, zero=2, compression="1-bit"), 2, 2, "keeps its error on every rank", "zero=0 or 1"),
     (Layout(ep=8, dp=8), 8, 8, "Llama 3.1 8B has no experts", "ep=1"),
     (Layout(zero=4), 1, 1, "zero is 4", ""),

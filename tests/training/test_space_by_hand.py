@@ -33,7 +33,14 @@ from datahall.training.layout.search import loss, pareto, search, step_parts
 from datahall.training.layout.space import Options, divisors, layout_space
 from datahall.training.pipeline.bubble import bubble_fraction, bubble_time
 from datahall.training.pipeline.straggler import Stragglers, slow_class_loss, stage_speeds
-from datahall.training.step.compression import METHODS, kept_column, kernel_column, wire_bytes, wire_column
+from datahall.training.step.compression import (
+    METHODS,
+    kept_column,
+    kernel_column,
+    summed_column,
+    wire_bytes,
+    wire_column,
+)
 from datahall.training.step.framework import framework
 from datahall.training.step.stage import (
     cut_layers,
@@ -437,17 +444,15 @@ def test_columns_of_compression_are_the_methods_row_by_row() -> None:
     """4-byte gradients of a weight of 8 × 12: PowerSGD of rank 4 would need more than the gradient itself."""
     small, large = tiny(FULL), SHELF.model("gpt-3-175b")
     codes = np.arange(len(COMPRESSIONS), dtype=np.int8)
-    assert wire_column(codes, small, 4.0).tolist() == [4.0, 2.0, 1 + 4 / 128, 1 / 8 + 4 / 1024, 16 * 20 / 96]
+    wire = [4.0, 2.0, 1 + 4 / 128, 8 / 1000, 1 / 8 + 4 / 1024, 16 * 20 / 96]
+    assert wire_column(codes, small, 4.0).tolist() == wire
+    assert summed_column(codes, small, 4.0, np.full(6, 100.0)).tolist() == [*wire[:3], 0.8, *wire[4:]]
+    assert summed_column(codes, small, 4.0, np.full(6, 1000.0)).tolist() == [*wire[:3], 4.0, *wire[4:]]
     assert wire_bytes(METHODS["power-sgd"], tiny(FULL, hidden=4, ffn=4), 4.0) == 4.0
-    assert kernel_column(codes, large, 4.0).tolist() == [0.0, 12.0, 14.0, 16.25, 24.0]
-    assert kernel_column(codes, large, 2.0).tolist() == [
-        0.0,
-        0.0,
-        14.0,
-        16.25,
-        24.0,
-    ]  # nothing gained, nothing done
-    assert kept_column(codes).tolist() == [0.0, 0.0, 0.0, 4.0, 4.0]
+    assert kernel_column(codes, large, 4.0).tolist() == [0.0, 12.0, 14.0, 97.0, 36.0, 70.0]
+    nothing_gained_nothing_done = [0.0, 0.0, 14.0, 97.0, 36.0, 70.0]
+    assert kernel_column(codes, large, 2.0).tolist() == nothing_gained_nothing_done
+    assert kept_column(codes).tolist() == [0.0, 0.0, 0.0, 4.0, 4.0, 4.0]
     routed = tiny(ROUTED, moe=MOE, ffn=0)
     assert wire_bytes(METHODS["power-sgd"], routed, 9.0) == pytest.approx(16 * (8 + 6) / 48)
 

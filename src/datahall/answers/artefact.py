@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from datahall import __version__
 from datahall.answers.follow import follow
@@ -18,14 +18,12 @@ def origin_of(scenario: Scenario) -> Origin:
     return Origin(follow(scenario), __version__)
 
 
-def offered(
-    scenario: Scenario, name: str, table: Mapping[str, str], write: Callable[[str], str]
-) -> tuple[str, ...]:
-    """The command, where there is such a file and its tool can be told all that the plan chose."""
-    if name not in table:
-        return ()
-    try:
-        write(name)
-    except (UnsupportedError, ScenarioError):
-        return ()
-    return (follow(scenario, tail=TAIL.format(name)),)
+def offered(scenario: Scenario, names: Iterable[str], write: Callable[[str], str]) -> tuple[str, ...]:
+    """The command for the first of some files whose tool can be told all that the plan chose, where there is one."""
+    for name in names:
+        try:
+            write(name)
+        except (UnsupportedError, ScenarioError):
+            continue
+        return (follow(scenario, tail=TAIL.format(name)),)
+    return ()

@@ -10,6 +10,7 @@ from datahall.answers.economics.sections import RUN_COST, SERVICE_COST
 from datahall.answers.power.sections import RUN, SERVICE, UNKNOWN
 from datahall.answers.reliability.sections import GOODPUT, UPKEEP
 from datahall.answers.section import Words
+from datahall.answers.supply.sections import STANDS, SUPPLY
 from datahall.breakdown import Breakdown
 from datahall.planner.plan import Plan
 
@@ -24,6 +25,8 @@ WORDS: dict[str, Words] = {
     "UnknownPower": UNKNOWN,
     "ServiceCost": SERVICE_COST,
     "TrainingCost": RUN_COST,
+    "Supplied": SUPPLY,
+    "Stands": STANDS,
 }
 
 

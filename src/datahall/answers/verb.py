@@ -25,6 +25,7 @@ class Verb(NamedTuple):
     by_file: bool = True  # a scenario file may ask it
     several: bool = False  # the last argument may be given several times
     means: tuple[tuple[str, str], ...] = ()  # help of inputs that mean something of their own here
+    turned: tuple[str, str] = ("", "")  # a flag with which it is another verb that is asked, and that verb
     asks_others: bool = False  # its inputs are handed to other questions, whose defaults are not its own
     leads: tuple[
         str, ...

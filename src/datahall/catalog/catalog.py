@@ -26,6 +26,7 @@ from datahall.catalog.search import Hit, search
 from datahall.catalog.shelves.costs import OfCosts
 from datahall.catalog.shelves.failures import Failing
 from datahall.catalog.shelves.sites import OfSites
+from datahall.catalog.shelves.supply import OfSupply
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent / "data"
 
 
-class Catalog(Failing, OfSites, OfCosts):
+class Catalog(Failing, OfSites, OfCosts, OfSupply):
     """Chips, links, servers, models, offers, what networks are made of and how often it breaks, by name."""
 
     def __init__(

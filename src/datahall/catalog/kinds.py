@@ -55,14 +55,30 @@ KINDS = {
         "training_runs.toml", "bought.training_run", called="training run",
         keys=(("model", "model"), ("chip", "chip")),
     ),
+    "country": EntryKind("countries.toml", "supply.country", searched=True),
+    "region": EntryKind(
+        "regions.toml", "supply.region", searched=True, keys=(("country", "country"), ("grid", "grid"))
+    ),
+    "foundry": EntryKind("supply.toml", "supply.foundry", keys=(("chips", "chip"),)),
+    "cloud_only": EntryKind(
+        "supply.toml", "supply.cloud_only", called="chip of a cloud", keys=(("chips", "chip"),)
+    ),
+    "lead_time": EntryKind(
+        "supply.toml", "supply.lead_time", called="lead time", keys=(("chips", "chip"),)
+    ),
+    "licence": EntryKind(
+        "supply.toml", "supply.licence", keys=(("chips", "chip"), ("countries", "country"))
+    ),
 }  # fmt: skip
 
 
 def references(kind: str, table: Table) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """The keys, the kind and the name of every other entry that an entry of a kind names."""
     for key, target in KINDS[kind].keys:
-        if isinstance(name := table.get(key), str):
-            yield (key,), target, name
+        named = table.get(key)
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str):
+                yield (key,), target, name
     causes = table.get("causes") if kind == "failures" else None
     for cause, row in causes.items() if isinstance(causes, dict) else ():
         if isinstance(row, dict) and isinstance(name := row.get("component"), str):

@@ -41,7 +41,7 @@ class Question(click.Command):
         about = f"{verb.about[:1].upper()}{verb.about[1:]}."
         super().__init__(
             verb.word or verb.name,
-            params=[*self._arguments(), *self._options(), *_common(verb)],
+            params=[*self._arguments(), *self._options(), *_turned(verb), *_common(verb)],
             callback=self.run,
             context_settings=SETTINGS,
             help=f"{about}\n\n{verb.details}" if verb.details else about,
@@ -218,6 +218,18 @@ def _table_option(concept: Concept, taken: Sequence[Field]) -> click.Option:
         [concept.name, flag_of(concept.name)], multiple=True, metavar="KEY=VALUE,…",
         help=f"{about} Keys: {keys}.",
     )  # fmt: skip
+
+
+def _turned(verb: Verb) -> list[click.Parameter]:
+    """The flag that asks another verb: taken before the command is chosen, and only told here."""
+    flag, other = verb.turned
+    if not flag:
+        return []
+    return [
+        click.Option(
+            [flag_of(flag)], is_flag=True, expose_value=False, help=f"Ask datahall {other} in its place."
+        )
+    ]
 
 
 def _common(verb: Verb) -> list[click.Parameter]:

@@ -117,7 +117,8 @@ class Verbs(click.Group):
             verb = verb_of_file(args[0], self.verbs)
             return verb.word, command(verb), args
         _check_known(self, ctx, args)
-        return super().resolve_command(ctx, args)
+        other, left = turned(self.verbs, args)
+        return super().resolve_command(ctx, [other, *left])
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
@@ -126,6 +127,16 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Questions"):
             formatter.write_dl([(verb.word, verb.about) for verb in self.verbs])
+
+
+def turned(verbs: Sequence[Verb], args: Sequence[str]) -> tuple[str, list[str]]:
+    """The verb that some words ask, as a flag among them may turn it, and what is left of them."""
+    word, *left = args
+    verb = next((one for one in verbs if one.word == word), None)
+    if verb is None or not verb.turned[0]:
+        return word, left
+    flag, other = f"--{verb.turned[0]}", verb.turned[1].partition(" ")[2]
+    return (other, [one for one in left if one != flag]) if flag in left else (word, left)
 
 
 def golden_words(name: str) -> list[str]:

@@ -26,6 +26,7 @@ class ChipCost(msgspec.Struct, frozen=True, kw_only=True):
     rented: Way
     owned: Way  # by whoever was asked for
     lead: Way | None  # of the answer; None where nothing is priced
+    why_not_owned: str = ""  # where owning was asked for, and nobody sells it
 
     @property
     def all_usd_per_hour(self) -> float:
@@ -77,4 +78,13 @@ def chip_cost_of(scenario: Scenario) -> ChipCost:
     owned = next(way for way in found if way.buying == "own")
     first = owned if asked.own else rented
     lead = first if first.hour is not None else cheapest(ways)
-    return ChipCost(chip=chip, num_chips=num, ways=ways, rented=rented, owned=owned, lead=lead)
+    unsold = asked.own and owned.hour is None
+    return ChipCost(
+        chip=chip,
+        num_chips=num,
+        ways=ways,
+        rented=rented,
+        owned=owned,
+        lead=(rented if rented.hour is not None else lead) if unsold else lead,
+        why_not_owned=owned.why_not if unsold else "",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datahall.economics.supply.places import regions_of
 from datahall.errors import ScenarioError, option
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
@@ -41,6 +42,7 @@ def is_chip(scenario: Scenario) -> bool:
 
 def check_cost(scenario: Scenario) -> None:
     """Refuse what says nothing of a chip, or of a run."""
+    check_places(scenario)
     of_chip = is_chip(scenario)
     for name in OF_A_RUN if of_chip else OF_A_CHIP:
         if scenario.given(name):
@@ -74,8 +76,29 @@ def check_cost(scenario: Scenario) -> None:
         )
 
 
+def check_places(scenario: Scenario) -> None:
+    """Refuse regions and countries that leave no region at all."""
+    asked, catalog = scenario.one(Purchase), scenario.catalog
+    if not asked.residency or regions_of(asked, catalog):
+        return
+    countries = ", ".join(catalog.country(name).title for name in asked.residency)
+    known = sorted({one.country for one in catalog.regions()})
+    if asked.regions:
+        raise ScenarioError(
+            f"none of {', '.join(asked.regions)} is in {countries}",
+            field="residency",
+            hint=f"leave {option('regions')} out, or {option('residency', catalog.region(asked.regions[0]).country)}",
+        )
+    raise ScenarioError(
+        f"no region that is known is in {countries}",
+        field="residency",
+        hint=f"they are in {', '.join(known)}",
+    )
+
+
 def check_buying(scenario: Scenario) -> None:
     """Refuse ways that leave no chips to buy, and terms of ways that are not weighed."""
+    check_places(scenario)
     ways = scenario.one(Purchase).buy
     if set(ways) == {"api"}:
         raise ScenarioError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 from math import isnan, log
 from statistics import quantiles
@@ -20,12 +20,14 @@ from datahall.breakdown import Breakdown, Source, derived, fact, given, product,
 from datahall.catalog import Catalog
 from datahall.catalog.entries.offer import PRICE_KINDS, Offer
 from datahall.counted import counted
+from datahall.economics.supply.places import offers_there, says_where
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.units import HOUR_S
 
 FENCE = 1.5  # quartile distances
 FEW = 4  # offers, of which no quartiles can be told
 STALE, AUCTION, NO_HOST, FAR, NO_DISCOUNT = "stale", "auction", "host billed apart", "outlier", "no discount"
+ELSEWHERE = "elsewhere"  # or nobody says where
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,8 +106,14 @@ def _newest(catalog: Catalog) -> datetime.date:
 
 
 def market_of(chip: str, kind: str, asked: Purchase, catalog: Catalog) -> Market:
-    """The offers of a chip of one kind, with what is wrong with each."""
-    return _market(chip, kind, catalog.offers(chip), asked, catalog)
+    """The offers of a chip of one kind, with what is wrong with each; where regions count, those of them beside all."""
+    offers = catalog.offers(chip)
+    if not says_where(asked):
+        return _market(chip, kind, offers, asked, catalog)
+    there = offers_there(chip, asked, catalog)
+    names = {offer.name for offer in there}
+    others = [offer for offer in offers if offer.name not in names]
+    return _market(chip, kind, (*there, *others), asked, catalog, elsewhere={offer.name for offer in others})
 
 
 def markets_of(offers: Iterable[Offer], kind: str, asked: Purchase, catalog: Catalog) -> tuple[Market, ...]:
@@ -123,12 +131,22 @@ def cheapest_listing(markets: Iterable[Market], offers: Iterable[Offer]) -> List
     return min(counting, key=lambda one: one.usd_per_hour, default=None)
 
 
-def _market(chip: str, kind: str, offers: Iterable[Offer], asked: Purchase, catalog: Catalog) -> Market:
+def _market(
+    chip: str,
+    kind: str,
+    offers: Iterable[Offer],
+    asked: Purchase,
+    catalog: Catalog,
+    elsewhere: Collection[str] = (),
+) -> Market:
     day = day_of(asked, catalog)
     found = [offer for offer in offers if not isnan(_price(offer, kind)) and offer.age_days(day) >= 0]
     if asked.providers:
         found = [offer for offer in found if offer.provider in asked.providers]
-    marked = [(offer, _flags(offer, kind, day)) for offer in found]
+    away = {ELSEWHERE} if elsewhere else set()
+    marked = [
+        (offer, (*_flags(offer, kind, day), *(away if offer.name in elsewhere else ()))) for offer in found
+    ]
     far = _far([_price(offer, kind) for offer, flags in marked if not flags])
     listings = [
         Listing(

@@ -14,6 +14,7 @@ from datahall.economics.capex import AROUND_PART, capex_of
 from datahall.economics.market import Market, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
+from datahall.economics.supply.limits import not_sold
 from datahall.fabric.design.parts import usual_server
 from datahall.reliability.ettr import HARDLY_ANY
 from datahall.scenario.scenario import Scenario
@@ -97,7 +98,8 @@ def owned_way(
     name = f"owned by {terms.owner.title}"
     capex = capex_of(chip, num_chips, catalog, asked.capex_usd)
     if capex is None:
-        return Way(buying="own", name=name, hour=None, why_not="nobody sells it")
+        why_not = not_sold(chip, catalog) or "nobody sells it"
+        return Way(buying="own", name=name, hour=None, why_not=why_not)
     place = place_of(chip, num_chips, asked, scenario.one(Site), catalog)
     if place is None:
         return Way(

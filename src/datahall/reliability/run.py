@@ -10,6 +10,7 @@ import msgspec
 from datahall.catalog.entries.failures import COPY_TIERS
 from datahall.errors import ScenarioError, option
 from datahall.reliability.asked import process_asked
+from datahall.reliability.checkpoint.curve import Curve, interval_curve
 from datahall.reliability.checkpoint.plan import (
     WORTH,
     CheckpointPlan,
@@ -118,6 +119,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def alone(self, tier: CheckpointTier) -> CheckpointPlan:
         """One tier and no other."""
         return plan_of((tier,), self.shares, self.plan.mttf_s, self.plan.fixed_s, step_s=self.job.step_s)
+
+    @property
+    def curve(self) -> Curve:
+        """What the last tier alone keeps, over its interval, of the failures that stop the run."""
+        return interval_curve(self.plan.last.tier, self.plan.mttf_s, self.plan.fixed_s)
 
 
 def run_of(scenario: Scenario, job: RunningJob, *, choose: bool = False) -> Run:

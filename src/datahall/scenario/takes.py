@@ -23,6 +23,7 @@ class Takes(NamedTuple):
 
 # what decides between plans, and what those with prices take of money
 OWNED = Takes("ownership")
+SUPPLIED = Takes("supply")
 PRICED = Takes("purchase", only=("buy", "prices…"))
 AGES = Takes("purchase", only=("as_of",))
 # what every plan takes of its failures, of how it comes back from them, and of its site

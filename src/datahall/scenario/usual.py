@@ -12,3 +12,4 @@ BATCH_WHERE_UNSAID = (
     "more, rounded up to what a layout that is said divides"
 )
 USUAL_PRECISION = "bf16"
+LADDER_CHIPS, LADDER_TOKENS = 1024, 1e9  # of a ladder of techniques: chips, and tokens that are priced

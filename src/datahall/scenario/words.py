@@ -24,10 +24,15 @@ FREE_DRAFT, OWN_LAYER = "ngram", "mtp"
 
 # ring: keys and values pass by; all-to-all: each chip gets whole sequences of some heads (DeepSpeed Ulysses)
 ContextExchange = Literal["ring", "all-to-all"]
-Compression = Literal["none", "bf16", "fp8", "1-bit", "power-sgd"]
+Compression = Literal["none", "bf16", "fp8", "top-k", "1-bit", "power-sgd"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zb", "dualpipe"]
 CONTEXT_EXCHANGES: tuple[ContextExchange, ...] = get_args(ContextExchange)
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
+FEEDING_BACK: tuple[Compression, ...] = (
+    "top-k",
+    "1-bit",
+    "power-sgd",
+)  # what is not sent is added to the next step's
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 # what selective recomputation may run again, in Megatron-LM's words
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")

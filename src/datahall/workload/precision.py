@@ -159,4 +159,5 @@ COMMON = (
     "nvfp4",
 )  # what remedies and tables weigh, the least change first
 ACTIVATIONS = tuple(dict.fromkeys(one.activations for one in PRESETS.values()))  # what tokens are sent in
+WIDEST, HALVES = "fp32", ("bf16", "fp16")  # what a ladder of formats begins with, and goes on to
 TRAINED = tuple(name for name, one in PRESETS.items() if one.trains)

@@ -80,6 +80,8 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "cached": ("90 %", {}),
     "objective": ("energy", {}), "buy": (["rent"], {}), "provider": (["lambda"], {}), "price": (7.0, {}),
     "spot_price": (0.5, {"buy": ["spot"]}), "preempted_every": ("1h", {"buy": ["spot"]}), "as_of": ("2025-06-01", {}),
+    "country": ("germany", {}), "without": (["samsung"], {}), "licensed": (True, {"country": "germany"}),
+    "regions": (["us-east-1"], {}), "residency": (["japan"], {}),
     "owner": ("hyperscaler", {}), "capex": (90_000.0, {}), "interest": ("20 %", {}), "life": ("9y", {}),
     "residual": ("40 %", {}), "depreciation": ("market", {}), "hardware_age": ("2y", {"depreciation": "market"}),
     "colo": ("300USD/kW-month", {}), "energy_price": ("0.5USD/kWh", {}), "repair_cost": ("9 %", {}),

@@ -11,7 +11,7 @@ from datahall.answer import Answer
 from datahall.answers.ask import ask, form_of
 from datahall.errors import DatahallError
 
-VERBS = ("show memory", "simulate train", "plan train")
+VERBS = ("show memory", "simulate train", "plan train", "show training-techniques")
 # layouts in which one input or another has nothing to act on
 LAYOUTS: dict[str, dict[str, Any]] = {
     "one chip": {"model": "llama-3.2-1b", "chips": 1, "global_batch": 4},
@@ -65,7 +65,9 @@ def test_every_input_is_walked_over() -> None:
 
 
 # refused without another input, or beside the chips that all these layouts name
-NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp", "spot_price", "preempted_every", "hardware_age"}
+NOT_ALONE = {"deadline", "failure", "slow_by", "seed", "dp", "spot_price", "preempted_every", "hardware_age"} | {
+    "without", "licensed",  # which leave no chip or all
+}  # fmt: skip
 NETWORK = {"on", "domain", "nic", "oversubscription"}  # which what a chip holds never hangs on
 CASES = [
     pytest.param(verb, name, id=f"{verb} {name}")

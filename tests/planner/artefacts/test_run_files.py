@@ -194,10 +194,23 @@ def test_what_a_tool_cannot_be_told_is_refused_by_name(given: dict[str, str], na
 
 @pytest.mark.parametrize(
     ("name", "flavour"),
-    [("llama-3.1-70b", "llama3/70B"), ("llama-3.1-405b", "llama3/405B"), ("deepseek-v3", "deepseek_v3/671B")],
-)
+    [
+        ("llama-3.1-70b", "llama3/70B"), ("llama-3.1-405b", "llama3/405B"), ("llama-4-scout", "llama4/17bx16e"),
+        ("llama-4-maverick", "llama4/17bx128e"), ("qwen3-14b", "qwen3/14B"), ("qwen3-30b-a3b", "qwen3/30B-A3B"),
+        ("deepseek-v3", "deepseek_v3/671B"), ("deepseek-v2", "deepseek_v3/236B"),
+    ],
+)  # fmt: skip
 def test_torchtitan_has_a_model_by_its_sizes(name: str, flavour: str) -> None:
     assert flavour_of(load().model(name), tool("torchtitan")) == flavour
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["llama-2-70b", "qwen2.5-14b", "qwen2.5-32b", "qwen3-next-80b-a3b", "llama-3.2-3b", "gpt-oss-120b"],
+)
+def test_torchtitan_has_no_model_that_is_merely_as_wide(name: str) -> None:
+    with pytest.raises(DatahallError, match=f"like {name}"):
+        flavour_of(load().model(name), tool("torchtitan"))
 
 
 @pytest.mark.parametrize("quantised", ["true", "false"])
@@ -223,3 +236,19 @@ def test_the_formats_of_the_state_are_told_or_refused() -> None:
         with pytest.raises(DatahallError, match="a state of 14 bytes a parameter"):
             aware.file(name)
     assert "dtype" not in tomllib.loads(asked(TRAIN, TRAINED).file("torchtitan.toml"))["training"]
+
+
+def test_the_first_file_that_can_say_it_is_offered() -> None:
+    """Megatron-LM has no word for parameters on the host; torchtitan, the next, has."""
+    tight = {
+        "model": "llama-3.1-8b",
+        "tokens": "1B",
+        "chips": "1",
+        "chip": "h100-sxm",
+        "offload": "optimizer,parameters",
+    }
+    made = asked(TRAIN, tight)
+    with pytest.raises(DatahallError):
+        made.file("megatron.sh")
+    (command,) = (one for one in made.answer.next_commands if " -o " in one)
+    assert made.file(command.rpartition(" -o ")[2])

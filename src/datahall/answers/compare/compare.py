@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from datahall.answer import Answer, Cell, keyed
 from datahall.answers.ask import verb_named
+from datahall.answers.compare.had import had
+from datahall.answers.compare.idle import refuse_unsupplied
 from datahall.answers.compare.questions import ENDINGS, sides_of_files
 from datahall.answers.compare.side import Side, told_apart
 from datahall.answers.compare.spoken import percent, shown, spoken
@@ -34,11 +36,14 @@ def compare(scenario: Scenario) -> Answer:
     """What inputs differ, and what that did to every result, first what matters most."""
     asked, given = scenario.one(Comparison), _given(scenario)
     kind = _kind(asked, scenario)
+    refuse_unsupplied(scenario, kind)
     notes: tuple[str, ...] = ()
     if kind == FILE:
         found = sides_of_files(asked.things, asked.variants, given, scenario.catalog)
     else:
-        found, notes = sides_of_names(asked.things, kind, given, scenario.one(Purchase), scenario.catalog)
+        names, left = had(scenario, asked.things, kind)
+        found, notes = sides_of_names(names, kind, given, scenario.one(Purchase), scenario.catalog)
+        notes = (*left, *notes)
     sides = told_apart(found)
     _check_number(sides, notes)
     results = [one.results for one in sides]

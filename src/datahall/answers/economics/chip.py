@@ -5,6 +5,7 @@ from __future__ import annotations
 from datahall.answer import Answer, Cell, Table
 from datahall.answers.economics.tables import capex_table, hour_table, offers_table, scopes_table, ways_table
 from datahall.answers.follow import follow
+from datahall.answers.supply.idle import idle_supply
 from datahall.economics.chip import ChipCost, chip_cost_of
 from datahall.economics.market import day_of
 from datahall.economics.own import Owned
@@ -26,7 +27,7 @@ def chip_cost(scenario: Scenario) -> Answer:
             "chips": found.num_chips,
             "as_of": day_of(scenario.one(Purchase), scenario.catalog).isoformat(),
         },
-        verdict="no" if found.lead is None else "yes",
+        verdict="no" if found.lead is None or found.why_not_owned else "yes",
         headline=_headline(found),
         binding=_binding(found),
         results=_results(found),
@@ -45,6 +46,9 @@ def _headline(found: ChipCost) -> str:
     lead, rented, owned = found.lead, found.rented, found.owned
     if lead is None or lead.hour is None:
         return f"No: {found.chip.title} is not priced; nobody lists it, and nobody sells it."
+    if found.why_not_owned:
+        price = fmt(lead.hour.value, "usd_per_hour")
+        return f"No: owning {found.chip.title} has no price: {found.why_not_owned}. It costs {price} {lead.name}."
     first = f"{found.chip.title} costs {fmt(lead.hour.value, 'usd_per_hour')} {lead.name}"
     other = owned if lead is rented else rented
     if other.hour is None or found.apart_fraction is None:
@@ -119,7 +123,7 @@ def _notes(scenario: Scenario, found: ChipCost) -> list[str]:
     lines.append(
         "list prices, without discounts, egress and tax; by region they differ as lowest and highest say"
     )
-    return lines
+    return [*lines, *idle_supply(scenario, [found.chip])]
 
 
 def _next(scenario: Scenario, found: ChipCost) -> tuple[str, ...]:

@@ -8,13 +8,16 @@ from datahall.answer import Answer, Axis, Cell, Column, LineChart, Mark, Series,
 from datahall.answers.economics.idle import idle_cached
 from datahall.answers.economics.tables import ways_table
 from datahall.answers.follow import follow
+from datahall.answers.supply.idle import idle_supply, left_out_notes
 from datahall.breakdown import Breakdown
 from datahall.counted import counted
 from datahall.economics.market import day_of
+from datahall.economics.supply.limits import left_out
 from datahall.economics.ways import not_priced
 from datahall.errors import option
 from datahall.planner.buying.growth import asked_model
 from datahall.planner.buying.service import Choice, asked_of, choice_of
+from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.question import question_of
 from datahall.scenario.kinds import Plain
@@ -268,7 +271,9 @@ def choice_notes(scenario: Scenario, found: Choice) -> tuple[str, ...]:
             lines.append(f"the price to own leaves out {' and '.join(best.had.owned.capex.missing)}")
         if not scenario.given("staff"):
             lines.append(f"no staff is counted; {option('staff')} adds it")
-    return tuple(lines)
+    chips = candidate_chips(scenario)
+    without = left_out_notes(left_out(scenario, chips))
+    return (*lines, *without, *idle_supply(scenario, chips, says_country=False))
 
 
 def choice_next(scenario: Scenario, found: Choice) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from datahall.reliability.checkpoint.account import (
     restarts_cost_most,
     tiers_account,
 )
-from datahall.reliability.checkpoint.curve import interval_curve
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.ettr import HARDLY_ANY
 from datahall.reliability.kept import plan_figure
@@ -193,10 +192,10 @@ def _plan_table(run: Run) -> Table:
 
 
 def _chart(run: Run) -> LineChart:
-    """What is kept, over the interval of the last tier, with each number of nearer ones."""
+    """What is kept, over the interval of the last tier where there is no other."""
     last = run.plan.last.tier
-    intervals_s, kept = interval_curve(last, run.mttf_s, run.recovery.fixed_s)
     best = run.alone(last)
+    intervals_s, kept = run.curve
     return LineChart(
         title=f"effective training time over the interval of {last.title}, alone",
         x=Axis("interval", "s", log=True),

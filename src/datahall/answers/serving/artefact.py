@@ -18,6 +18,5 @@ def service_file(scenario: Scenario, best: Proposal, name: str) -> str:
 
 def deploy_service(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The command that writes what starts the engine of a plan."""
-    return offered(
-        scenario, f"{best.replica.engine.name}.sh", OF_SERVICE, partial(service_file, scenario, best)
-    )
+    own = f"{best.replica.engine.name}.sh"
+    return offered(scenario, {own} & OF_SERVICE.keys(), partial(service_file, scenario, best))

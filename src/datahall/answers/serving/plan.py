@@ -42,6 +42,7 @@ from datahall.answers.serving.words import (
     percent,
     shown_share,
 )
+from datahall.answers.supply.idle import idle_supply
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
@@ -50,6 +51,7 @@ from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.figure import chips_figure
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving, question_of
@@ -111,6 +113,7 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
             *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
             *idle_money(scenario, plan),
+            *idle_supply(scenario, candidate_chips(scenario)),
             *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_deployed)]),
             *implied(scenario),

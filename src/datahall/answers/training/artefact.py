@@ -11,8 +11,6 @@ from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.training.layout.asked import said_precision
 
-RUN = "megatron.sh"  # the file of a run that says most of it
-
 
 def run_file(scenario: Scenario, plan: TrainingPlan, name: str) -> str:
     """One file of a plan of a training run."""
@@ -21,4 +19,4 @@ def run_file(scenario: Scenario, plan: TrainingPlan, name: str) -> str:
 
 def deploy_run(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     """The command that writes what starts a run."""
-    return offered(scenario, RUN, OF_RUN, partial(run_file, scenario, plan))
+    return offered(scenario, OF_RUN, partial(run_file, scenario, plan))

@@ -76,3 +76,13 @@ def network_of_memory(scenario: Scenario) -> tuple[str, ...]:
     """Of any network under chips whose memory is asked for."""
     why = "what a chip holds does not depend on the network"
     return idle_together(scenario, said_of_network(scenario), why)
+
+
+def idle_sites(scenario: Scenario, why: str) -> tuple[str, ...]:
+    """Of several sites, where a run cannot be spread over them."""
+    return idle_together(scenario, ("sites", "wan", "round_trip", "local_steps"), why) if why else ()
+
+
+def idle_provider(scenario: Scenario, chip: str) -> tuple[str, ...]:
+    """Of whom chips are rented from, where nobody rents them out."""
+    return idle_together(scenario, ("provider",), f"nobody rents out {chip}")

@@ -26,8 +26,7 @@ def priced(plan: TrainingPlan) -> str:
     if cost.had is None:
         sold = any(way.market is not None and way.market.price is not None for way in cost.unpriced)
         return f" It has no price: {cost.why_not}." if sold else f" Nobody prices {cost.chip}."
-    longer = cost.had.elapsed_s > 1.005 * plan.elapsed_s
-    took = f", where it takes {fmt(cost.had.elapsed_s, 's', 3)}" if longer else ""
+    took = f", where it takes {fmt(plan.longer_s, 's', 3)}" if plan.longer_s is not None else ""
     had = f"{cost.had.way.name}{took}{without(cost.had.way)}"
     return f" It costs {fmt(cost.had.cost.value, 'usd')}, {had}{_least(plan)}{_budget(plan)}."
 

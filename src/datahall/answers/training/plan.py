@@ -12,6 +12,7 @@ from datahall.answers.reply import Deployable
 from datahall.answers.run.words import host_link_notes, slow_storage_notes, tier_notes
 from datahall.answers.sections import section_figures, section_results, section_table
 from datahall.answers.slices import slice_notes
+from datahall.answers.supply.idle import idle_supply
 from datahall.answers.training.artefact import run_file
 from datahall.answers.training.fabrics import beside_others
 from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
@@ -98,6 +99,7 @@ def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
             *slow_storage_notes(plan.part(Goodput).storage),
             *idle_offload(scenario, plan),
             *idle_money(scenario, plan),
+            *idle_supply(scenario, [plan.cluster.chip]),
             *idle_site(scenario, plan, swings=True),
             *torus_failure_notes(
                 torus_failure_fraction(scenario, plan.job, plan.cluster, plan.layout, plan.search.framework)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL
-from datahall.scenario.takes import AGES, Takes
+from datahall.scenario.takes import AGES, SUPPLIED, Takes
 
 VERBS = (
     Verb(
@@ -17,6 +17,7 @@ VERBS = (
             Takes("deployment", only=("chip", "tp", "precision")),
             Takes("sequences"),
             AGES,
+            SUPPLIED,
         ),
         arguments=("things",),
         required=("things",),

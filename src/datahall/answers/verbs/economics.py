@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
-from datahall.scenario.takes import OWNED, PRICED, Takes
+from datahall.scenario.takes import OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import BATCH_WHERE_UNSAID
 
 STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
     Takes("", only=("model", "seed")),
     PRICED,
+    SUPPLIED,
     OWNED,
     STANDS,
     Takes("overheads"),
@@ -56,7 +57,7 @@ VERBS = (
             "deepseek-v3 --own",
             "gpt-4 --predict",
         ),
-        details="Exit code 1 where nobody prices it.",
+        details="Exit code 1 where nobody prices it, and where owning is asked for and nobody sells it.",
     ),
     Verb(
         name="show build-or-buy",

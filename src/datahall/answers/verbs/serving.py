@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_SERVICE
-from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
 ON_FABRIC = ("chip", "Chip that it runs on, unless the fabric is made of another.")
@@ -47,6 +47,7 @@ VERBS = (
             *OPERATED,
             Takes("goal", only=("objective",)),
             PRICED,
+            SUPPLIED,
             OWNED,
             Takes("overheads"),
             Takes("api", without=("api_latency",)),
@@ -132,6 +133,7 @@ VERBS = (
             "deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp",
         ),
         details="The rate is what one replica gets.",
+        turned=("train", "show training-techniques"),
     ),
     Verb(
         name="simulate serve",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_RUN
-from datahall.scenario.takes import OPERATED, OWNED, PRICED, Takes
-from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
+from datahall.scenario.usual import LADDER_CHIPS, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
@@ -25,6 +25,7 @@ VERBS = (
             Takes("checkpoint", only=("storage", "tier")),
             Takes("goal"),
             PRICED,
+            SUPPLIED,
             OWNED,
         ),
         arguments=("model",),
@@ -131,5 +132,43 @@ VERBS = (
             'llama-3.1-8b --chips 64 --chip h200 --global-batch 128 --jitter "2 %"',
             "llama-3.1-8b --chips 64 --global-batch 128 -o step.perfetto-trace",
         ),
+    ),
+    Verb(
+        name="show training-techniques",
+        about="the ladder of training: compiled, flash attention, formats, overlap, ZeRO, compression, several sites",
+        answer="ladder.techniques:show_training_techniques",
+        check="planner.training.early:check_ladder",
+        prepare="ladder.techniques:prepare",
+        takes=(
+            MODEL,
+            Takes("training", only=("tokens", "seq", "global_batch", "framework", "imbalance")),
+            Takes("fabric", only=("chips", "chip", "wiring…")),
+            Takes("layout", without=("zero", "shard", "recompute", "modules", "compress", "offload")),
+            Takes("sites"),
+            Takes("purchase", only=("provider", "price")),
+        ),
+        arguments=("model",),
+        required=("model",),
+        means=(
+            (
+                "chips",
+                f"How many chips (default: those of a fabric that was built, of a layout, or {LADDER_CHIPS}).",
+            ),
+            ("tokens", "Tokens that are priced (default: 1B)."),
+        ),
+        leads=(
+            "least step_s",
+            "most gain_ratio",
+            "most mfu_fraction",
+            "most headroom_bytes",
+            "least cost_usd",
+        ),
+        examples=(
+            "llama-3.1-70b",
+            "llama-3.1-8b --chips 8 --chip h200 --global-batch 64",
+            "llama-3.1-405b --chips 16384 --tp 8 --pp 16 --vpp 4 --global-batch 2048",
+            "llama-3.1-8b --chips 64 --dp 64 --global-batch 256 --sites 4 --wan 10Gb/s",
+        ),
+        details=f"Each one on top of the other, and each alone. {MODEL_DETAILS}",
     ),
 )

@@ -151,4 +151,6 @@ def _offer(row: dict[str, str]) -> Offer:
     modelled = row["kind"] not in {"on-demand", "auction", "purchase"}
     source = Source(row["source"], row["date"], "estimate" if modelled else "datasheet")
     known = {key: value for key, value in row.items() if value != "" and key not in {"source", "chips"}}
-    return msgspec.convert(known | {"source": source, "num_chips": row["chips"]}, Offer, strict=False)
+    return msgspec.convert(
+        known | {"source": source, "num_chips": row.get("chips", "1")}, Offer, strict=False
+    )

@@ -37,6 +37,9 @@ class Flavour(msgspec.Struct, frozen=True, kw_only=True):
     n_layers: int
     n_heads: int = 0
     n_kv_heads: int = 0
+    vocab_size: int = 0
+    hidden_dim: int = 0  # of a dense feed-forward, as is inter_dim
+    inter_dim: int = 0
     attn_type: str = ""
 
 

@@ -20,6 +20,7 @@ from datahall.economics.capex import Capex, bought_then, capex_of
 from datahall.economics.market import market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.run import RunCost, span_years
+from datahall.economics.supply.places import says_where
 from datahall.errors import ScenarioError, option
 from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.closed_form import expected
@@ -114,7 +115,7 @@ def bought_run(scenario: Scenario) -> BoughtRun:
         ),
         chip=chip,
         run=run,
-        is_as_published=then is not None and owning.capex_usd is None and not bought.providers,
+        is_as_published=then is not None and owning.capex_usd is None and not _is_of_a_market(bought),
     )  # fmt: skip
 
 
@@ -156,13 +157,18 @@ def _is_same_run(scenario: Scenario, asked: Scenario, then: TrainingRun | None) 
 def _rent(scenario: Scenario, chip: Chip, then: TrainingRun | None) -> Breakdown | None:
     """Rent of a chip-hour: as said, as it was when the run was, or of the market."""
     asked = scenario.one(Purchase)
-    free = asked.price_usd_per_hour is None and not asked.providers
+    free = asked.price_usd_per_hour is None and not _is_of_a_market(asked)
     if free and then is not None and not isnan(then.rent_usd_per_hour):
         known = then.facts["rent_usd_per_hour"]
         return fact(
             "rent when it ran", known.value, "usd_per_hour", known.source, note=known.note
         ).unless_said("price")
     return market_of(chip.name, "on-demand", asked, scenario.catalog).price
+
+
+def _is_of_a_market(asked: Purchase) -> bool:
+    """Whether somebody says from whom, or where, and so asks for a price of now."""
+    return bool(asked.providers) or says_where(asked)
 
 
 def _capex(scenario: Scenario, chip: Chip, num_chips: int, then: TrainingRun | None) -> Capex | None:

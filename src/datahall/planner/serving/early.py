@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.catalog.entries.chip import Chip
 from datahall.economics.early import check_buying, unweighed
+from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import UnsupportedError
 from datahall.inference.closed_form.early import check_closed_form
 from datahall.inference.early import check_drafts, check_format, check_switched
@@ -26,6 +27,15 @@ def candidate_chips(scenario: Scenario) -> list[Chip]:
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
 
 
+def left_out_of(scenario: Scenario) -> dict[str, str]:
+    """Those of them that cannot be had, each with why; where that is all of them, the answer is no."""
+    chips = candidate_chips(scenario)
+    why = left_out(scenario, chips)
+    if len(why) == len(chips):
+        raise cannot_be_had(scenario, why, "chips")
+    return why
+
+
 def check_serving_plan(scenario: Scenario) -> None:
     """Refuse a plan of what is no service, and terms of ways to buy that it does not weigh."""
     check_buying(scenario)
@@ -43,7 +53,8 @@ def check_service(scenario: Scenario) -> None:
         return
     check_switched(scenario.one(FabricDesign).topology, scenario.catalog)
     check_drafts(scenario)
-    chips, refused = candidate_chips(scenario), []
+    without = left_out_of(scenario)
+    chips, refused = [chip for chip in candidate_chips(scenario) if chip.name not in without], []
     for chip, precision in ((chip, name) for chip in chips for name in scenario.one(Candidates).precision):
         try:
             check_format(chip, Precision.named(precision))

@@ -24,15 +24,16 @@ from datahall.planner.serving.apart import Apart, weighed_apart
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.confirm import confirmed
 from datahall.planner.serving.demand import Demand, demand_of
-from datahall.planner.serving.early import candidate_chips
+from datahall.planner.serving.early import candidate_chips, left_out_of
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
 from datahall.planner.serving.money.aim import aim_of
 from datahall.planner.serving.money.rivals import more_fraction, with_money
+from datahall.planner.serving.money.supply import with_supply
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.planner.serving.operations import with_operations
 from datahall.planner.serving.plan import Lost, ServingPlan
-from datahall.planner.serving.refusal import Refused, nothing_serves, refusal_of, unwired
+from datahall.planner.serving.refusal import Refused, not_to_be_had, nothing_serves, refusal_of, unwired
 from datahall.planner.serving.think import paces_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.candidates import Candidates
@@ -59,12 +60,13 @@ def question_of(scenario: Scenario) -> Question:
     model = scenario.model()
     deployment = scenario.one(Deployment)
     demand, wiring = demand_of(scenario, model), wiring_of(scenario)
-    asked, chips = scenario.one(Candidates), candidate_chips(scenario)
+    asked, without = scenario.one(Candidates), left_out_of(scenario)
+    chips = [chip for chip in candidate_chips(scenario) if chip.name not in without]
     if asked.disaggregated and demand.reuse is not None:
         raise _turns_apart()
     if deployment.tp:
         Sharding(tp=float(deployment.tp)).check(model)
-    looked: list[tuple[Deployment, Replica] | Refused] = []
+    looked: list[tuple[Deployment, Replica] | Refused] = [not_to_be_had(*one) for one in without.items()]
     fitting = usual_chip(wiring.design, scenario.catalog)
     unjoined: ScenarioError | None = None
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
@@ -103,7 +105,7 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
         apart=_apart(question, best, scenario) if question.weighs_apart else (),
         paces=paces_of(best[0]),
     )
-    return with_money(with_operations(plan, scenario), scenario, aim)
+    return with_supply(with_money(with_operations(plan, scenario), scenario, aim), scenario)
 
 
 def _turns_apart() -> ScenarioError:

@@ -47,6 +47,11 @@ def unwired(chip: Chip, precision: str, error: ScenarioError, usual: Chip) -> Re
     )
 
 
+def not_to_be_had(name: str, why: str) -> Refused:
+    """A chip that nobody can have as it is asked for."""
+    return Refused(what=name, why=why, chip=name, runs=False)
+
+
 def nothing_serves(model: Model, chips: Sequence[Chip], refused: Sequence[Refused]) -> InfeasibleError:
     """The error where every group was refused: that of the one that came nearest."""
     names = ", ".join(chip.name for chip in chips)

@@ -7,8 +7,9 @@ from math import ceil
 import msgspec
 
 from datahall.economics.early import check_buying, unweighed
+from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import ScenarioError, option
-from datahall.fabric.design.chips import own_chips
+from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.idle import does_nothing
@@ -18,8 +19,9 @@ from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
-from datahall.training.early import check_job, check_machine, check_step, says_layout
+from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
+from datahall.workload.precision import HALVES
 
 
 def chips_of(scenario: Scenario) -> int | None:
@@ -62,6 +64,7 @@ def _check_plan(scenario: Scenario) -> None:
     _check_goal(scenario, num_chips)
     check_buying(scenario)
     check_machine(scenario)
+    _check_supply(scenario)
     check_job(scenario)
     if num_chips is not None:
         _check_failed(scenario, num_chips)
@@ -84,6 +87,14 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
             field="objective",
             hint=f"{option('deadline', '30d')} in place of {option('chips')}",
         )
+
+
+def _check_supply(scenario: Scenario) -> None:
+    """Refuse a chip that cannot be had, and say which can."""
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    why = left_out(scenario, [chip])
+    if why:
+        raise cannot_be_had(scenario, why, "chip")
 
 
 def _check_failed(scenario: Scenario, num_chips: int) -> None:
@@ -111,3 +122,20 @@ def check_laid_step(scenario: Scenario) -> None:
         )
     check_machine(scenario)
     check_job(scenario)
+
+
+def check_ladder(scenario: Scenario) -> None:
+    """Refuse a job that cannot be laid out or trained; on how many chips need not be said."""
+    asked = in_half(scenario)
+    if says_layout(asked):
+        check_run(asked)
+        return
+    check_machine(asked)
+    check_job(asked)
+
+
+def in_half(scenario: Scenario) -> Scenario:
+    """The question in 16 bits, which a ladder is laid out in: in the format of them that the chip multiplies."""
+    chip = usual_chip(scenario.one(FabricDesign), scenario.catalog)
+    name = next((one for one in HALVES if chip.multiplies(one)), None)
+    return scenario.having(msgspec.structs.replace(scenario.one(TrainingJob), precision=name))

@@ -26,6 +26,7 @@ from datahall.training.pipeline.table import usual_order
 from datahall.training.setup import Setup
 from datahall.training.step.step import Job, step_band
 
+SAME = 1.005  # times as long are as long
 MANY = 100  # interruptions of a run, of which chance makes little more or fewer
 FAR = 1.25  # times a limit: with so many, nine of ten runs are not so much faster than is expected
 
@@ -218,6 +219,13 @@ class TrainingPlan(Plan[Candidate], frozen=True, kw_only=True):
     def elapsed_s(self) -> float:
         """The same with failures, restarts and checkpoints, as is expected."""
         return self.part(Goodput).elapsed_s
+
+    @property
+    def longer_s(self) -> float | None:
+        """What the run takes as its chips are had, where that is longer: on spot, beside other ways."""
+        found = self.section(TrainingCost)
+        had = None if found is None else found.had
+        return had.elapsed_s if had is not None and had.elapsed_s > SAME * self.elapsed_s else None
 
     def surely_late(self, limit_s: float) -> bool:
         """Whether the steps alone take longer, or so many interruptions make it take far longer than chance alters."""

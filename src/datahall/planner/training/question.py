@@ -23,6 +23,7 @@ from datahall.planner.training.late import mended
 from datahall.planner.training.money.aim import aim_of
 from datahall.planner.training.money.budget import within_budget
 from datahall.planner.training.money.cost import with_cost
+from datahall.planner.training.money.supply import with_supply
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import OnFabric, Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
@@ -50,7 +51,9 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     paid = within_budget(plan, scenario, lambda changed: search_of(changed)())
     plan = with_site(paid, scenario)
     cost = plan.section(TrainingCost)
-    return plan if cost is None else plan.with_section(cost)  # the last that a plan says
+    return with_supply(
+        plan if cost is None else plan.with_section(cost), scenario
+    )  # after its power, its money
 
 
 def plan_on_fabrics(scenarios: Sequence[Scenario]) -> tuple[OnFabric, ...]:

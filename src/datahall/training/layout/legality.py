@@ -14,7 +14,7 @@ import msgspec
 from datahall.catalog.entries.model import Model
 from datahall.counted import counted
 from datahall.errors import ScenarioError, nearest, option
-from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, MODULES, OFFLOADS, TIERS
+from datahall.scenario.words import COMPRESSIONS, CONTEXT_EXCHANGES, FEEDING_BACK, MODULES, OFFLOADS, TIERS
 from datahall.training.layout.codes import offload_parts
 from datahall.training.layout.modules import lacking_module
 from datahall.workload.division import Split
@@ -245,7 +245,7 @@ def _replicas(layout: Layout) -> Iterator[Broken]:
             f"{option('zero', 1)}, 2 or 3; or {option('shard', 0)}",
             "shard",
         )
-    if layout.compression in ("1-bit", "power-sgd") and layout.zero >= 2:
+    if layout.compression in FEEDING_BACK and layout.zero >= 2:
         yield Broken(
             "",
             f"{layout.compression} compression keeps its error on every rank, "

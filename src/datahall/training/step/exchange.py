@@ -17,7 +17,7 @@ from datahall.fabric.collectives.choice import Choice, choose_collective
 from datahall.scenario.words import CONTEXT_EXCHANGES
 from datahall.training.adapters.adapters import mean_frozen_bytes, trained_share
 from datahall.training.layout.columns import Column, Space
-from datahall.training.step.compression import kernel_column, wire_column
+from datahall.training.step.compression import kernel_column, summed_column, wire_column
 from datahall.training.step.experts import blocks_left, moe_share
 from datahall.training.step.passes import (
     BLOCKS,
@@ -205,7 +205,7 @@ def halves_between_sharers(job: Job, cluster: Cluster, space: Space, framework: 
     """Both halves for every layout, whether it exchanges them once a step or with each micro-batch."""
     trained = trained_on_chip(job, space)
     wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
-    back = np.where(space.zero == 0, wire, job.value_bytes)
+    back = np.where(space.zero == 0, _summed(job, space, framework), job.value_bytes)
     sent = trained
     if job.adapters is not None:  # fully sharded, the frozen weights are gathered too, in their own format
         whole, (dense, expert) = chip_share(job, space), gathered_bytes(job, job.books(framework))
@@ -218,6 +218,11 @@ def halves_between_sharers(job: Job, cluster: Cluster, space: Space, framework: 
         _over_sharers(cluster, space, "reduce-scatter", trained, wire),
         _over_sharers(cluster, space, "all-gather", sent, back),
     )
+
+
+def _summed(job: Job, space: Space, framework: Framework) -> Column:
+    """Bytes of one value of a gradient that ranks have reduced, on the wire."""
+    return summed_column(space.compression, job.model, framework.sent_bytes(job.value_bytes), space.sharers)
 
 
 def parameter_exchange(space: Space, halves: Halves) -> Column:
@@ -244,9 +249,8 @@ def data_exchange(
     while it goes forward: what is longer than its part of `slot_s` shows on the first stage, which has no other time.
     """
     share = trained_on_chip(job, space)
-    wire = wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))
     inside_s = np.where(space.zero >= 3, 0.0, halves.reduce_s + halves.gather_s)
-    between_s = _between_copies(cluster, space, share, wire)
+    between_s = _between_copies(cluster, space, share, _summed(job, space, framework))
     packing_s = compression_time(job, cluster, space, framework, share)
     whole_s = inside_s + between_s
     exposed_s = framework.data_exposed * whole_s
@@ -285,7 +289,7 @@ def data_choices(job: Job, cluster: Cluster, space: Space, framework: Framework)
     if cluster.system.torus or ranks == 1:
         return ()
     wire = float(wire_column(space.compression, job.model, framework.sent_bytes(job.value_bytes))[0])
-    back = wire if space.zero[0] == 0 else job.value_bytes
+    back = float(_summed(job, space, framework)[0]) if space.zero[0] == 0 else job.value_bytes
     near = cluster.system.apart(stride)
     return (
         choose_collective(near, "reduce-scatter", wire * dense, ranks),

@@ -37,7 +37,7 @@ from datahall.training.leaf import (
     part_of_bandwidth,
     tables,
 )
-from datahall.training.step.compression import kernel_column, wire_column
+from datahall.training.step.compression import kernel_column, summed_column
 from datahall.training.step.exchange import CONTEXT_EXPOSED
 from datahall.training.step.experts import EXCHANGES, blocks_left, layout_load, moe_share, reached
 from datahall.training.step.framework import Framework
@@ -308,9 +308,7 @@ class ExchangeFigures:
         """Gradients reduced and parameters gathered once a step, hidden or not; None where nothing is."""
         inside = () if self.layout.zero >= 3 else chain(*self.halves())
         parts = [*inside, *self._between_copies(), *self._packing()]
-        if not parts:
-            return None
-        return total("all of it, hidden or not", parts)
+        return total("all of it, hidden or not", parts) if parts else None
 
     def _group(self, name: str, *degrees: str) -> Breakdown:
         return self.degrees.group(name, *(self.degrees.number(one) for one in degrees))
@@ -335,12 +333,14 @@ class ExchangeFigures:
         name, held, sharers, copies, stride = self._shares()[0]
         return [(name, trained_leaf(self.job, self.degrees, held), sharers, copies, stride)]
 
-    def _wire(self) -> Breakdown:
-        wire = float(wire_column(self.space.compression, self.job.model, self.gradient().value)[0])
+    def _wire(self, *, summed: bool = False) -> Breakdown:
+        """Bytes of a gradient as it is sent; `summed`: once ranks have reduced it."""
         if self.layout.compression == "none":
             return self.gradient()
-        how = f"gradients {self.layout.compression} on the wire"
-        return assumed("bytes of a gradient on the wire", wire, "bytes", how)
+        ranks, plain = self.space.sharers if summed else np.ones(1), self.gradient().value
+        wire = summed_column(self.space.compression, self.job.model, plain, ranks)
+        how = f"gradients {self.layout.compression} on the wire{', of all ranks' if summed else ''}"
+        return assumed("bytes of a gradient on the wire", float(wire[0]), "bytes", how)
 
     def gradient(self) -> Breakdown:
         """Bytes of a gradient as the framework holds and sends it."""
@@ -354,8 +354,9 @@ class ExchangeFigures:
         for name, held, sharers, _, stride in self._trained():
             if sharers.value > 1:
                 sent = product("gradients", [held, self._wire()], "bytes")
-                each = self._value("parameter", "gathered")
-                back = product("parameters", [held, each], "bytes") if self.layout.zero else sent
+                gathers = self.layout.zero > 0
+                each = self._value("parameter", "gathered") if gathers else self._wire(summed=True)
+                back = product("parameters" if gathers else "gradients", [held, each], "bytes")
                 num = int(sharers.value)
                 reduced = group_figure(self.cluster, "reduce-scatter", sent, num, stride)
                 gathered = group_figure(self.cluster, "all-gather", back, num, stride)
@@ -368,7 +369,7 @@ class ExchangeFigures:
             return []
         found = []
         for name, held, sharers, copies, _ in self._trained():
-            sent = product("gradients", [held, self._wire()], "bytes")
+            sent = product("gradients", [held, self._wire(summed=True)], "bytes")
             found += self._copied(name, quotient("own gradients", sent, sharers, "bytes"), copies)
         if self.job.adapters is not None or not count_parameters(self.job.model).expert:
             none = assumed(

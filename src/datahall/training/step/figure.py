@@ -37,7 +37,7 @@ from datahall.training.leaf import (
     expert_widths,
     part_of_bandwidth,
 )
-from datahall.training.step.attention import BACKWARD_ATTENTION, SCORE_PASSES
+from datahall.training.step.attention import BACKWARD_ATTENTION, attention_share, score_passes
 from datahall.training.step.exchange_figure import ExchangeFigures
 from datahall.training.step.experts import OUTPUT_PASSES, WIDTH_PASSES, is_routed
 from datahall.training.step.framework import Framework, attention_factor
@@ -208,12 +208,16 @@ class _Context:
         """Scores that attention writes to memory and reads back."""
         before = given("tokens of a sequence", self.job.seq, "count", "that a token looks at", field="seq")
         scores = self._shared("scores", [dimension(self.job.model, "num_heads", "query heads"), before])
-        why = "written, softmax, dropout with its mask, read again"
+        moved = score_passes(self.framework, self.job.value_bytes)
         passes = [
-            assumed(way, SCORE_PASSES[way], "count", why)
+            assumed(way, getattr(moved, way), "count", moved.why)
             for way in ("forward", *(("forward",) if recompute != "none" else ()), "backward")
         ]
-        return product("bytes moved", [scores, total("times each is moved", passes), self._value()], "bytes")
+        parts = [scores, total("times each is moved", passes), self._value()]
+        if (share := attention_share(self.job.model)) < 1.0:
+            layers = dimension(self.job.model, "num_layers", "layers")
+            parts.append(modelled("of layers that have scores", share, "fraction", "by their mixers", layers))
+        return product("bytes moved", parts, "bytes")
 
     def _biases(self) -> Breakdown:
         """Activations of experts that biases and activation functions of their own go over."""

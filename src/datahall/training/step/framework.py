@@ -33,6 +33,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     fused_experts: bool = False  # biases and activations of experts are done inside their products
     pipeline_exposed: float
     data_exposed: float  # share of gradient exchange outside what backward can hide
+    parameters_exposed: float = 0.0  # share of fully sharded parameters' exchange that nothing hides
     gradient_bytes: float  # of a gradient on the wire where values have 16 bits
     fixed_s: float  # loss, norms, data, host work once a step
     jitter: float  # growth of the step per factor of e in chips: the slowest of more ranks is slower

@@ -1,4 +1,4 @@
-"""How a pipeline cuts the layers of a model, and how many micro-batches a stage holds at once."""
+"""How a pipeline cuts the layers of a model, how many micro-batches a stage holds at once, and what it runs beside."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog.entries.model import Layer, Model
+from datahall.silicon.attention import smooth_max
 from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.pipeline.table import Depth, order_of, usual_order
 from datahall.workload.parameters import layer_parameters
 
+HIDING_SHARPNESS = 4.0  # how sharply exchange that runs beside kernels shows once it is the longer
 Groups = tuple[tuple[Layer, int], ...]  # each kind of layer with how many there are
 
 
@@ -142,3 +144,16 @@ def held_by(schedule: str, num_micro: Column, pp: Column | float, vpp: Column | 
         return np.asarray(order.held(depth))
     one, several = (order_of(usual_order(num_chunks)).held(depth) for num_chunks in (1, 2))
     return np.where(np.asarray(vpp) > 1, several, one)
+
+
+def busy_time(
+    stage_s: Column, gathered_s: Column, launch_s: Column, exchange_s: Column, waited: float
+) -> Column:
+    """A stage with what runs beside it: parameters gathered, kernels launched; it hides no exchange that is longer.
+
+    `waited`: share of the gathering that kernels wait for, beside none of it.
+    """
+    hidden_s = (1.0 - waited) * gathered_s
+    busy_s = smooth_max(stage_s, hidden_s, HIDING_SHARPNESS) + waited * gathered_s
+    beside_s = smooth_max(busy_s, launch_s, HIDING_SHARPNESS)
+    return np.maximum(beside_s, exchange_s)

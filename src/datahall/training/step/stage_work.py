@@ -31,11 +31,10 @@ from datahall.training.step.framework import Framework
 from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import layout_operators, sharding_of
 from datahall.training.step.passes import BLOCKS, WAYS
-from datahall.training.step.stage import head_layers, part_layers
+from datahall.training.step.stage import busy_time, head_layers, part_layers
 from datahall.training.step.step import (
     Job,
     accumulation_time,
-    busy_time,
     kernel_times,
     memory_time,
     offload_time,
@@ -157,7 +156,8 @@ def _busy(
     """The heaviest stage with what runs beside its kernels [s]."""
     alone_s = exchange_alone(job, cluster, space)
     launch_s = launch_times(job, space, framework, np.array([deepest]))
-    return float(busy_time(np.array([stage_s]), gathered_s, launch_s, deepest * alone_s)[0])
+    waited = framework.parameters_exposed
+    return float(busy_time(np.array([stage_s]), gathered_s, launch_s, deepest * alone_s, waited)[0])
 
 
 def _layers(

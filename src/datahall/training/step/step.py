@@ -24,7 +24,6 @@ from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.cluster.cluster import Cluster
 from datahall.scenario.sections.training import USUAL_SCHEDULE
-from datahall.silicon.attention import smooth_max
 from datahall.silicon.calibration import calibrate
 from datahall.silicon.kernel import time_operators
 from datahall.training.adapters.adapters import Adapters
@@ -34,7 +33,7 @@ from datahall.training.layout.columns import Column, Space, unique_rows
 from datahall.training.memory.bookkeeping import Bookkeeping, bookkeeping_of
 from datahall.training.memory.offload import exposed_times, traffic_of
 from datahall.training.pipeline.table import order_of
-from datahall.training.step.attention import attention_time, score_traffic
+from datahall.training.step.attention import attention_time, score_passes, score_traffic
 from datahall.training.step.exchange import (
     data_exchange,
     exchange_alone,
@@ -56,15 +55,13 @@ from datahall.training.step.framework import Framework, band_of
 from datahall.training.step.launch import OUTSIDE, launch_times, sync_time
 from datahall.training.step.micro_batch import ExpertSharding, micro_batch_operators
 from datahall.training.step.passes import ACCUMULATION_SHARE, STREAM_SHARE, WAYS
-from datahall.training.step.stage import held_by, stage_depths
+from datahall.training.step.stage import busy_time, held_by, stage_depths
 from datahall.workload.adapters.count import tuning_flop_per_token
 from datahall.workload.flops import mfu_fraction, training_flop_per_token
 from datahall.workload.memory.recompute import RECOMPUTES
 from datahall.workload.operator import Number, Operator
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import Precision
-
-HIDING_SHARPNESS = 4.0  # how sharply exchange that runs beside kernels shows once it is the longer
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,10 +161,11 @@ def step_times(job: Job, cluster: Cluster, space: Space, framework: Framework) -
     gathered_s = parameter_exchange(space, halves)
     launch_s = launch_times(job, space, framework, per_stage)
     alone_s = per_stage * exchange_alone(job, cluster, space)
-    slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, alone_s) + pipeline_s, sent_s)
+    waited = framework.parameters_exposed
+    slot_s = np.maximum(busy_time(stage_s, gathered_s, launch_s, alone_s, waited) + pipeline_s, sent_s)
     mean_stage_s = np.where(space.pp > 1, mean_layers * whole_layer_s + outside_s / space.pp, stage_s)
     mean_gathered_s = gathered_s * _mean_over_fullest(model, space, per_stage)
-    mean_stage_s = busy_time(mean_stage_s, mean_gathered_s, launch_s, np.zeros(len(space)))
+    mean_stage_s = busy_time(mean_stage_s, mean_gathered_s, launch_s, np.zeros(len(space)), waited)
     bubble_s = (mean_stage_s + pipeline_s) * (space.pp - 1.0) / space.vpp
     data_s = data_exchange(job, cluster, space, framework, halves, slot_s)
     optimizer_s = optimizer_time(job, cluster, space, framework)
@@ -228,12 +226,6 @@ def round_trip_time(times: StepTimes, space: Space, schedule: str) -> Column:
     held = held_by(schedule, times.num_micro, space.pp, space.vpp, 0)
     rounds_s = times.num_micro * (there_and_back_s / held - times.slot_s) if order_of(schedule).waits else 0.0
     return np.where(space.pp > 1, np.maximum(0.0, ends_s + rounds_s), 0.0)
-
-
-def busy_time(stage_s: Column, gathered_s: Column, launch_s: Column, exchange_s: Column) -> Column:
-    """A stage with what runs beside it: parameters gathered, kernels launched; it hides no exchange that is longer."""
-    beside_s = smooth_max(smooth_max(stage_s, gathered_s, HIDING_SHARPNESS), launch_s, HIDING_SHARPNESS)
-    return np.maximum(beside_s, exchange_s)
 
 
 def step_band(job: Job, cluster: Cluster, framework: Framework) -> tuple[float, float]:
@@ -321,7 +313,8 @@ def memory_time(
     tp, cp = np.asarray(sharding.tp), np.asarray(sharding.cp)
     if not framework.flash_attention:
         again = "none" if modules and "core_attn" not in modules else recompute
-        moved_s = moved_s + score_traffic(job, cluster, tp, cp, np.asarray(batch), again)
+        passes = score_passes(framework, job.value_bytes)
+        moved_s = moved_s + score_traffic(job, cluster, tp, cp, np.asarray(batch), again, passes)
     if not framework.fused_experts:
         load = busiest_load(job, sharding, batch)
         moved_s = moved_s + load * bias_traffic(job, cluster, tp, cp, np.asarray(batch))

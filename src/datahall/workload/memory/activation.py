@@ -69,6 +69,7 @@ class Saving(msgspec.Struct, frozen=True, kw_only=True):
     modules: Modules = "megatron"  # whose run a layer
     flash: bool = True  # attention keeps no scores
     dropout: bool = False
+    wide_softmax: bool = False  # unfused, probabilities are kept in the 32 bits that they were formed in
     repeats_heads: bool = False  # flash attention is given each KV head once for every query head
     value_bytes: float = 2.0  # of an ordinary activation
 
@@ -269,7 +270,7 @@ def _core(num_heads: float, saving: Saving) -> list[SavedTensor]:
     def scores(name: str, value_bytes: float | None = None) -> SavedTensor:
         return saving.tensor(name, num_heads, "tensor", value_bytes=value_bytes, per_key=True, core=True)
 
-    tensors = [scores("softmax")]
+    tensors = [scores("softmax", 4.0 if saving.wide_softmax else None)]
     if saving.upcasts:
         tensors.append(scores("softmax_fp32", 4.0))
     if saving.dropout:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.tool import Flavour, Tool, tool
 from datahall.planner.artefacts.options import Options, Value, tables_of, words_of
@@ -16,6 +18,11 @@ STATES = {
     "fp32": None,
     "pure-bf16": "bfloat16",
 }  # by the formats of a plan, of weights and moments
+# the models that a family of its own declares, by what our names of them begin with
+GENERATIONS = {
+    "llama3": ("llama-3",), "llama4": ("llama-4",), "qwen3": ("qwen3-",), "gpt_oss": ("gpt-oss",),
+    "deepseek_v3": ("deepseek-v2", "deepseek-v3"),
+}  # fmt: skip
 CPU = ("optimizer", "parameters")  # it moves both or none
 
 
@@ -117,26 +124,29 @@ def _stages(run: Run, known: Tool) -> dict[str, Value | None]:
 
 def flavour_of(model: Model, known: Tool) -> str:
     """The model that torchtitan has of the same sizes, as family/flavour."""
-    found = [
-        name for name, one in known.models.items() if _is_like(one, model) and one.attn_type in ("", "sdpa")
-    ]
-    found += [
-        name
-        for name, one in known.models.items()
-        if _is_like(one, model) and one.attn_type not in ("", "sdpa")
-    ]
-    family = [name for name in found if name.split("_")[0].split("/")[0].startswith(model.family[:4])]
-    refuse(
-        known,
-        () if family else (f"a model of {model.num_layers} layers {model.hidden:,} wide like {model.name}",),
+    found = [name for name, one in known.models.items() if _is_like(name, one, model)]
+    found.sort(
+        key=lambda name: known.models[name].attn_type not in ("", "sdpa")
+    )  # a plain one before its variants
+    what = f"a model of {model.num_layers} layers {model.hidden:,} wide like {model.name}"
+    refuse(known, () if found else (what,))
+    return found[0]
+
+
+def _is_like(name: str, one: Flavour, model: Model) -> bool:
+    """Whether a declaration is of a model's generation, and all that it states of sizes is the model's."""
+    family, _, flavour = name.partition("/")
+    experts = re.search(r"x(\d+)e", flavour)
+    ffn = one.hidden_dim or one.inter_dim
+    stated = (
+        (one.dim, model.hidden),
+        (one.n_layers, model.num_layers),
+        (one.n_heads, model.num_heads),
+        (one.n_kv_heads, model.num_kv_heads),
+        (one.vocab_size, model.vocab),
+        (ffn if model.moe is None or one.inter_dim else 0, model.ffn),
+        (int(experts[1]) if experts else 0, model.moe.num_experts if model.moe is not None else 0),
     )
-    return family[0]
-
-
-def _is_like(one: Flavour, model: Model) -> bool:
-    """Whether sizes that its declaration states are those of a model."""
-    said = {
-        one.dim: model.hidden, one.n_layers: model.num_layers, one.n_heads or model.num_heads: model.num_heads,
-        one.n_kv_heads or model.num_kv_heads: model.num_kv_heads,
-    }  # fmt: skip
-    return all(stated == has for stated, has in said.items())
+    return model.name.startswith(GENERATIONS.get(family, family)) and all(
+        said in (0, has) for said, has in stated
+    )

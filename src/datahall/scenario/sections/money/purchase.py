@@ -34,6 +34,20 @@ class Purchase(Section, frozen=True, kw_only=True):
             "Whose prices count (default: all).", of=Name("", of="provider"), name="provider", group=PRICES
         ),
     ] = ()
+    regions: Annotated[
+        tuple[str, ...],
+        Listed(
+            "Regions of clouds that chips stand in, whose prices count (default: anywhere).",
+            of=Name("", of="region", example="aws-us-east-1"), group=PRICES,
+        ),
+    ] = ()  # fmt: skip
+    residency: Annotated[
+        tuple[str, ...],
+        Listed(
+            "Countries whose regions alone count: germany,france.",
+            of=Name("", of="country", example="germany"), metavar="COUNTRIES", group=PRICES,
+        ),
+    ] = ()  # fmt: skip
     price_usd_per_hour: Annotated[
         float | None,
         Quantity(

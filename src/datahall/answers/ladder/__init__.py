@@ -1,0 +1,1 @@
+"""Questions about the ladder of training: what each technique gives a job."""
