@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import datahall as dh
 from datahall.answers.ask import form_of
 from datahall.breakdown import false_nodes, given
 from datahall.catalog import Catalog
@@ -101,9 +103,27 @@ def test_the_rent_of_an_h100_is_the_one_that_the_documents_are_judged_by() -> No
 
 @pytest.mark.parametrize(("num_nodes", "of_on_demand"), [(4, 0.49), (16, 0.71), (64, 2.6)])
 def test_a_gang_on_spot_loses_the_discount(num_nodes: int, of_on_demand: float) -> None:
-    """60 % off, 6 h a node; neither restart nor checkpoint is published: 8 min and 30 s make all three."""
+    """60 % off, 6 h a node.  Restart and checkpoint are not published: 8 min and 30 s were chosen to make all."""
     cost = 0.4 / spot_ettr(num_nodes, 6 * HOUR_S, 480.0, 30.0)
     assert cost == pytest.approx(of_on_demand, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "of_on_demand", "above"), [(4, 0.49, 0.016), (16, 0.71, 0.092), (64, 2.6, 0.433)]
+)
+def test_what_is_answered_of_a_gang_on_spot_is_above_what_was_published(
+    num_nodes: int, of_on_demand: float, above: float
+) -> None:
+    """By the usual restart of 10 min: how far off, and that it is said in the documents."""
+    answer = dh.show_cost(
+        "h100-sxm", chips=8 * num_nodes, price=1.0, spot_price=0.40, preempted_every="6h", catalog=CATALOG
+    )
+    ways = next(one for one in answer.tables if one.title == "ways to have a chip for an hour")
+    (cost,) = (row[1] for row in ways.rows if row[0] == "on spot, by what is kept")
+    assert cost == pytest.approx(of_on_demand * (1 + above), rel=2e-3)
+    said = (Path(__file__).parents[2] / "docs" / "economics.md").read_text(encoding="utf-8")
+    assert f"{cost:.2f}" in said
+    assert f" {100 * above:.0f}" in said
 
 
 @pytest.mark.parametrize(
