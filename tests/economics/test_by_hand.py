@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from math import exp
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from datahall.economics.run import AMORTISED, OPERATED, RENTAL, UPFRONT, RunCost
 from datahall.economics.scopes import scopes
 from datahall.economics.service import OF_OWNING, OF_RENT, with_overheads
 from datahall.economics.spot import effective_price, spot_ettr
-from datahall.economics.ways import cheapest, not_priced, ways_of
+from datahall.economics.ways import cheapest, not_priced, owned_way, ways_of
 from datahall.errors import ScenarioError
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
 from datahall.scenario.sections.money.purchase import Purchase
@@ -130,6 +131,31 @@ def test_the_newest_price_to_buy_is_taken_that_is_not_of_used_ones(tmp_path: Pat
     found = capex_of(catalog.chip("trainium3"), 8, catalog)
     assert found is not None
     assert (found.chip.value, found.date) == (30_000.0, "2026-01-01")
+    before = capex_of(catalog.chip("trainium3"), 8, catalog, day=datetime.date(2025, 12, 31))
+    assert before is not None
+    assert (before.chip.value, before.date) == (40_000.0, "2025-05-01")
+
+
+@pytest.mark.parametrize(
+    ("as_of", "dated"),
+    [
+        ("2025-07-31", "2023-05"),
+        ("2026-01-28", "2025-08"),
+        ("2026-01-29", "2025-08, stale"),
+        ("2023-01-01", None),
+    ],
+)
+def test_hardware_costs_what_was_known_on_a_day_and_is_stale_after_half_a_year(
+    as_of: str, dated: str | None
+) -> None:
+    """An H100 of 2023-05 and a server of 2025-08: 180 days after 1 August are the 28th of January."""
+    scenario = asked("show cost", priced="h100-sxm", as_of=as_of)
+    way = owned_way(scenario, CHIP, 64)
+    assert way.is_priced is ("2025-08" in (dated or ""))
+    assert (way.dated or None) == (f"{dated}, stale" if dated == "2023-05" else dated)
+    if dated is None:
+        assert way.hour is None
+        assert as_of in way.why_not
 
 
 def test_staff_that_nobody_says_is_its_share_of_all() -> None:
