@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.results import number
 
 import datahall as dh
 from datahall.answers.ask import form_of
@@ -18,6 +19,7 @@ from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.run import accounted
 from datahall.economics.spot import spot_ettr
 from datahall.economics.tokens import blended_usd_per_mtok
+from datahall.inference.engine.engine import engine
 from datahall.planner.buying.run import bought_run
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
@@ -51,6 +53,43 @@ def test_deepseeks_day_is_its_nodes_at_two_dollars() -> None:
 def test_deepseeks_tokens_cost_eleven_cents_a_million() -> None:
     hour = given("an hour of it", 87_072.0 / 24, "usd_per_hour")
     assert blended_usd_per_mtok("all", hour, (608e9 + 168e9) / DAY_S).value == pytest.approx(0.112, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("part", "prefills", "users", "requests", "published_per_s", "here_per_s"),
+    [("prompts", 1, 4000, 30_000, 73_700.0, 61_500.0), ("answers", 4, 11_264, 80_000, 14_800.0, 11_200.0)],
+)
+def test_deepseeks_tokens_of_a_node_lie_inside_our_band(
+    part: str, prefills: int, users: int, requests: int, published_per_s: float, here_per_s: float
+) -> None:
+    """Its day of V3 and R1 (open-infra-index, day 6): nodes of eight H800 that prefill, cache hits included, or decode.
+
+    Of 608B tokens in, 168B out and 4,989 in a cache in the mean a prompt has 4,383, 56.3 % of them cached, and an
+    answer 1,211; at 21 tokens/s a reader 1,850 a chip are 88 readers.  Prompts bind with few nodes that prefill.
+    """
+    osl = 4_989 / (608 / 168 + 0.5)
+    isl = osl * 608 / 168
+    assert (round(isl), round(osl), round(14_800 / 8 / 21)) == (4_383, 1_211, 88)
+    usual: dict[str, Any] = {"chip": "h800-sxm", "precision": "fp8", "engine": "sglang", "block_tokens": 64}
+    answer = dh.ask(
+        {
+            "ask": "simulate serve",
+            "model": "deepseek-v3",
+            "deployment": [
+                {**usual, "role": "prefill", "dp": 32, "ep": 32, "replicas": prefills},
+                {**usual, "role": "decode", "dp": 128, "ep": 128},
+            ],
+            "traffic": {"users": users, "system": 2_468, "isl": 1_915, "osl": 1_211, "requests": requests},
+        },
+        catalog=CATALOG,
+    )
+    per_s = number(answer, "sustained_per_s")
+    found = per_s * 4_383 / (4 * prefills) if part == "prompts" else per_s * 1_211 / 16
+    assert found == pytest.approx(here_per_s, rel=0.01)
+    low, high = engine("sglang").band("throughput")
+    assert low < published_per_s / found < high
+    said = (Path(__file__).parents[2] / "docs" / "economics.md").read_text(encoding="utf-8")
+    assert f"| {here_per_s:,.0f} | {published_per_s:,.0f} | {published_per_s / here_per_s:.2f} " in said
 
 
 @pytest.mark.parametrize(
@@ -182,7 +221,9 @@ def test_break_even_volumes_of_the_claims_as_questions(
     model: str, tp: int, api: str, prompt: int, tokens: float
 ) -> None:
     """Requests of 1,000 tokens whose mix makes the API's list prices 20 cents and $4.40; chips without overheads."""
-    free = dict.fromkeys(("orchestration", "network_overhead", "storage_overhead", "monitoring"), 0.0)
+    free: dict[str, Any] = dict.fromkeys(
+        ("orchestration", "network_overhead", "storage_overhead", "monitoring"), 0.0
+    )
     answer = dh.show_build_or_buy(
         tokens_per_month=tokens / 2, model=model, chips="h100-sxm", tp=tp, buy="rent", price=3.29, api=api,
         isl=prompt, osl=1000 - prompt, peak_to_mean=1.0, catalog=CATALOG, **free,
