@@ -41,7 +41,7 @@ def _way(way: Way) -> tuple[Cell, ...]:
     low, high = span if span is not None and way.buying != "spot" else (None, None)
     num = len(way.market.counting) if way.market is not None and way.market.said is None else None
     hour = None if way.hour is None else way.hour.value
-    return way.name, hour, low, high, num, way.date or None, _which(way)
+    return way.name, hour, low, high, num, way.dated or None, _which(way)
 
 
 def _which(way: Way) -> str:
