@@ -20,7 +20,9 @@ from datahall.workload.memory.recompute import RECOMPUTES
 
 SHELF = Catalog(user=False)
 TAKE_A_LAYOUT = [
-    verb.name for verb in VERBS if any(one.section == "layout" and not one.only for one in verb.takes)
+    verb.name
+    for verb in VERBS
+    if any(one.section == "layout" and not (one.only or one.without) for one in verb.takes)
 ]
 # each input of a layout, with values of which some go together and some do not
 VALUES: dict[str, tuple[object, ...]] = {
