@@ -24,6 +24,14 @@ family = "hopper"
 memory = "64 GB"
 memory_bandwidth = "2 TB/s"
 """
+FAILURES = """[failures.mine]
+source = { title = "our own log", date = "2026-11", kind = "measured" }
+title = "mine"
+chip = "h100-sxm"
+node_chips = 8
+[failures.mine.causes]
+"gpu fell off" = { component = "chip", rate = "0.004/day" }
+"""
 ROOFLINE = """version = 1
 ask = "show roofline"
 model = "llama-3.1-8b"
@@ -54,10 +62,11 @@ def problems(answer: Answer) -> list[tuple[object, ...]]:
     ("text", "holds", "then"),
     [
         (CHIP, "chip my-chip", "datahall catalog add"),
+        (FAILURES, "failures mine", "datahall catalog add"),
         (ROOFLINE, "a scenario that asks show roofline", "datahall show roofline"),
         (HIERARCHY, "a scenario that asks show hierarchy", "datahall show hierarchy"),
     ],
-    ids=["catalogue", "named", "by its sections"],
+    ids=["catalogue", "named as a section is", "named", "by its sections"],
 )
 def test_a_file_is_known_by_what_it_holds(
     tmp_path: Path, shelf: Catalog, text: str, holds: str, then: str
@@ -127,6 +136,10 @@ def read(text: str) -> document.Document:
         ("[traffic]\nrate = 5", True),
         ('[fabric]\ntopology = "torus"', True),
         ('[fabric.mine]\ntitle = "Mine"', False),
+        ('[failures]\nfailures_like = "llama-3"', True),
+        ('[failures.mine]\ntitle = "Mine"', False),
+        ('[[region]]\nname = "east"', True),
+        ('[region.mine]\ntitle = "Mine"', False),
         ("[model.mine]\nhidden = 8", False),
         ("[chip.mine]\nmemory = 1", False),
         ('model_type = "llama"\nversion = 1', False),

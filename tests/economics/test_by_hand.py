@@ -19,10 +19,11 @@ from datahall.economics.market import market_of
 from datahall.economics.own import CAPITAL, ENERGY, REPAIR, STAFF, place_of, spare_ratio, terms_of
 from datahall.economics.run import AMORTISED, OPERATED, RENTAL, UPFRONT, RunCost, accounted
 from datahall.economics.scopes import scopes
-from datahall.economics.service import OF_OWNING, OF_RENT, with_overheads
+from datahall.economics.service import with_overheads
 from datahall.economics.spot import effective_price, spot_ettr
 from datahall.economics.ways import cheapest, not_priced, owned_way, ways_of
 from datahall.errors import ScenarioError
+from datahall.scenario.buying import BUYING_ROWS
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
@@ -308,13 +309,13 @@ def test_overheads_are_added_and_who_owns_has_bought_network_and_storage() -> No
     said = Overheads(
         orchestration_fraction=0.01, network_fraction=0.02, storage_fraction=0.04, monitoring_fraction=0.08
     )
-    assert with_overheads(said, CATALOG, owned=False).value == pytest.approx(1.15)
-    assert with_overheads(said, CATALOG, owned=True).value == pytest.approx(1.09)
+    assert with_overheads(said, CATALOG, BUYING_ROWS["rent"].overheads).value == pytest.approx(1.15)
+    assert with_overheads(said, CATALOG, BUYING_ROWS["own"].overheads).value == pytest.approx(1.09)
 
 
 def test_overheads_that_nobody_says_are_as_published() -> None:
-    for names, is_owned in ((OF_RENT, False), (OF_OWNING, True)):
-        found = with_overheads(Overheads(), CATALOG, owned=is_owned)
+    for names in (BUYING_ROWS["rent"].overheads, BUYING_ROWS["own"].overheads):
+        found = with_overheads(Overheads(), CATALOG, names)
         assert found.value == pytest.approx(1 + sum(CATALOG.share(name).fact.value for name in names))
         assert found.band is not None
         assert found.band.low < found.value < found.band.high

@@ -42,6 +42,6 @@ def test_a_planner_extends_it_and_keeps_its_type() -> None:
     class Own(Plan[str], frozen=True, kw_only=True):
         tokens: float
 
-    own = Own(objective=Objective("step time", "s"), chosen="tp 8", tokens=1e12).with_section(Power(1.0))
+    own = Own(objective=Objective("time", "s"), chosen="tp 8", tokens=1e12).with_section(Power(1.0))
     assert isinstance(own, Own)
     assert own.tokens == 1e12

@@ -8,10 +8,10 @@ from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError
+from datahall.planner.plan import FEWEST_CHIPS
 from datahall.planner.serving.confirm import _at_rate
 from datahall.planner.serving.demand import demand_of
 from datahall.planner.serving.groups import groups
-from datahall.planner.serving.objective import FEWEST_CHIPS
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.kinds import Raw

@@ -17,7 +17,7 @@ from datahall.cluster.cluster import Cluster, cluster_of
 from datahall.errors import InfeasibleError, ScenarioError, spelled
 from datahall.planner.training import choice, dated, deadline, fewer
 from datahall.planner.training.candidate import Chosen, closed_form
-from datahall.planner.training.choice import STEP_TIME, plan_on_chips
+from datahall.planner.training.choice import TIME, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.late import too_late
@@ -246,7 +246,7 @@ def closed(num_chips: int = 16, options: Options = FEW, num_tokens: float = 1e9)
     plan = plan_on_chips(JOB, MACHINE, num_chips, num_tokens, KIT, options=options, num_simulated=1)
     chosen: Any = closed_form(plan.search, 0)
     return TrainingPlan(
-        objective=STEP_TIME,
+        objective=TIME,
         chosen=chosen,
         search=plan.search,
         num_tokens=num_tokens,
@@ -372,7 +372,7 @@ def durations(monkeypatch: pytest.MonkeyPatch, known: Mapping[int, float | None]
         )  # fmt: skip
         search: Any = SimpleNamespace(job=JOB)
         return TrainingPlan(
-            objective=STEP_TIME,
+            objective=TIME,
             chosen=chosen,
             search=search,
             num_tokens=num_tokens,

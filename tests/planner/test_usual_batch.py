@@ -22,6 +22,7 @@ TRAINED = (
     "show checkpoint",
     "show power",
     "show cost",
+    "show training-techniques",
 )
 
 

@@ -8,6 +8,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.economics.market import cost_usd
 from datahall.economics.ways import Way, cheapest, owned_way, ways_of
 from datahall.fabric.design.parts import usual_server
+from datahall.scenario.buying import chip_ways
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.money.ownership import Ownership
@@ -68,7 +69,7 @@ def chip_cost_of(scenario: Scenario) -> ChipCost:
     chip, said = catalog.chip(asked.priced), scenario.one(FabricDesign).chips
     num = said or USUAL_CHIPS
     job = said or usual_server(catalog, chip).num_host_chips
-    found = ways_of(scenario, chip, num, job_chips=job, buy=("rent", "reserved", "spot", "own"))
+    found = ways_of(scenario, chip, num, job_chips=job, buy=chip_ways())
     own = scenario.one(Ownership).owner
     others = tuple(
         owned_way(scenario, chip, num, owner=one.name) for one in catalog.owners() if one.name != own

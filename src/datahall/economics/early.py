@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.economics.supply.places import regions_of
 from datahall.errors import ScenarioError, option
+from datahall.scenario.buying import BUYING_ROWS, chip_ways, terms
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
@@ -11,27 +12,6 @@ from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.words import Buying
 
 OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
-WORDS: dict[Buying, str] = {
-    "rent": "renting",
-    "reserved": "reserving",
-    "spot": "spot",
-    "own": "owning",
-    "api": "an API",
-}
-# terms of ways to buy, which do nothing where that way is not weighed
-TERMS: dict[str, tuple[Buying, ...]] = {
-    "spot_price": ("spot",),
-    "preempted_every": ("spot",),
-    "price": ("rent",),
-    "provider": ("rent", "reserved", "spot"),
-    "network_overhead": ("rent", "reserved", "spot"),
-    "storage_overhead": ("rent", "reserved", "spot"),
-    **dict.fromkeys(
-        ("owner", "capex", "interest", "life", "residual", "depreciation", "hardware_age", "colo", "energy_price",
-         "repair_cost", "used"),
-        ("own",),
-    ),
-}  # fmt: skip
 OF_A_CHIP = ("spot_price", "preempted_every", "restart", "blocking")
 
 
@@ -100,13 +80,13 @@ def check_buying(scenario: Scenario) -> None:
     """Refuse ways that leave no chips to buy, and terms of ways that are not weighed."""
     check_places(scenario)
     ways = scenario.one(Purchase).buy
-    if set(ways) == {"api"}:
+    if not set(ways) & set(chip_ways()):
         raise ScenarioError(
             f"{option('buy', 'api')} leaves nothing to build",
             field="buy",
             hint=f"an API stands beside chips; {option('buy', 'rent,own,api')}",
         )
-    for name, needs in TERMS.items():
+    for name, needs in terms().items():
         if scenario.given(name) and not set(needs) & set(ways):
             raise unweighed(name, needs[0], ways)
     asked = scenario.one(Ownership)
@@ -121,7 +101,7 @@ def check_buying(scenario: Scenario) -> None:
 def unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError:
     """An input about a way to buy that is not weighed."""
     return ScenarioError(
-        does_nothing(name, f"{WORDS[way]} is not weighed"),
+        does_nothing(name, f"{BUYING_ROWS[way].called} is not weighed"),
         field=name,
         hint=option("buy", ",".join((*ways, way))),
     )

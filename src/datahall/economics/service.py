@@ -8,6 +8,7 @@ bought network and storage with the hardware, so of theirs only two count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 
 import msgspec
@@ -19,12 +20,9 @@ from datahall.economics.break_even import Dedicated
 from datahall.economics.own import MONTH_HOURS
 from datahall.economics.ways import Way
 from datahall.fabric.design.parts import usual_server
+from datahall.scenario.buying import BUYING_ROWS, OVERHEADS
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
-
-OF_RENT = ("orchestration", "network", "storage", "monitoring")
-OF_OWNING = ("orchestration", "monitoring")
-FIELDS = {"network": "network_overhead", "storage": "storage_overhead"}
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +52,7 @@ def bought(scenario: Scenario, fleet: Fleet, way: Way) -> Bought:
     assert way.hour is not None
     num = derived("chips of a replica", fleet.num_replica_chips, "count")
     hour = product("a replica for an hour", (num, way.hour), "usd_per_hour")
-    month = _month(scenario, hour, owned=way.buying == "own")
+    month = _month(scenario, hour, BUYING_ROWS[way.buying].overheads)
     at_once = _of_a_server(scenario, fleet) if way.buying == "own" else 1
     paid = ceil(fleet.num_replicas / at_once) * at_once
     if paid > fleet.num_replicas:
@@ -76,9 +74,9 @@ def _of_a_server(scenario: Scenario, fleet: Fleet) -> int:
     return max(1, usual_server(scenario.catalog, fleet.chip).num_chips // fleet.num_replica_chips)
 
 
-def _month(scenario: Scenario, hour: Breakdown, *, owned: bool) -> Breakdown:
+def _month(scenario: Scenario, hour: Breakdown, overheads: Sequence[str]) -> Breakdown:
     """A month of a replica, with what running it adds."""
-    over = with_overheads(scenario.one(Overheads), scenario.catalog, owned=owned)
+    over = with_overheads(scenario.one(Overheads), scenario.catalog, overheads)
     hours = derived("hours of a month", MONTH_HOURS, "count")
     return product("a replica for a month", (hour, hours, over), "usd")
 
@@ -91,21 +89,21 @@ def _fixed(scenario: Scenario) -> Breakdown | None:
     return given("staff", staff, "usd", field="staff")
 
 
-def with_overheads(asked: Overheads, catalog: Catalog, *, owned: bool) -> Breakdown:
-    """What a bill is multiplied by."""
+def with_overheads(asked: Overheads, catalog: Catalog, names: Sequence[str]) -> Breakdown:
+    """What a bill is multiplied by where these overheads are of it."""
     said = {
         "orchestration": asked.orchestration_fraction,
         "network": asked.network_fraction,
         "storage": asked.storage_fraction,
         "monitoring": asked.monitoring_fraction,
     }
-    leaves = [_leaf(name, said[name], catalog) for name in (OF_OWNING if owned else OF_RENT)]
+    leaves = [_leaf(name, said[name], catalog) for name in names]
     return total("with overheads", (derived("the bill", 1.0, "fraction"), *leaves))
 
 
 def _leaf(name: str, said: float | None, catalog: Catalog) -> Breakdown:
     """A share as somebody says it, or as published with its range."""
-    field = FIELDS.get(name, name)
+    field = OVERHEADS[name]
     if said is not None:
         return given(name, said, "fraction", field=field)
     known = catalog.share(name).fact

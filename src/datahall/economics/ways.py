@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 
@@ -62,6 +63,21 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         return self.hour is not None and (self.owned is None or AROUND_PART not in self.owned.capex.missing)
 
 
+class Wanted(NamedTuple):
+    """The chips that somebody would have, and what for."""
+
+    scenario: Scenario
+    chip: Chip
+    num_chips: int
+    num_nodes: int  # that one job is on
+    trains: bool  # and serves not
+    span_years: float | None  # that they are owned for; None: their life
+
+    def market(self, kind: str) -> Market:
+        """The offers of the chip of one kind."""
+        return market_of(self.chip.name, kind, self.scenario.one(Purchase), self.scenario.catalog)
+
+
 def ways_of(
     scenario: Scenario, chip: Chip, num_chips: int, *, job_chips: int = 0, trains: bool = True,
     buy: tuple[Buying, ...] = (), span_years: float | None = None,
@@ -72,19 +88,10 @@ def ways_of(
     that is said and not for their life.  Staff is in the hour of chips that train; of a service it is paid whatever
     its chips are.
     """
-    asked = scenario.one(Purchase)
-    allowed = buy or asked.buy
     nodes = ceil((job_chips or num_chips) / usual_server(scenario.catalog, chip).num_host_chips)
-    found: list[Way] = []
-    if "rent" in allowed:
-        found.append(_rented(market_of(chip.name, "on-demand", asked, scenario.catalog), "rent"))
-    if "reserved" in allowed:
-        markets = (market_of(chip.name, kind, asked, scenario.catalog) for kind in RESERVED)
-        found += [_rented(market, "reserved") for market in markets]
-    if "spot" in allowed:
-        found.append(_on_spot(scenario, chip, nodes, trains=trains))
-    if "own" in allowed:
-        found.append(owned_way(scenario, chip, num_chips, span_years=span_years, staffed=trains))
+    wanted = Wanted(scenario, chip, num_chips, nodes, trains, span_years)
+    allowed = buy or scenario.one(Purchase).buy
+    found = [way for word, priced in PRICED.items() if word in allowed for way in priced(wanted)]
     return tuple(sorted(found, key=lambda way: (not way.is_priced, way.usd_per_hour, way.name)))
 
 
@@ -134,6 +141,19 @@ def owned_way(
     )  # fmt: skip
 
 
+def _on_demand(wanted: Wanted) -> tuple[Way, ...]:
+    return (_rented(wanted.market("on-demand"), "rent"),)
+
+
+def _reserved(wanted: Wanted) -> tuple[Way, ...]:
+    return tuple(_rented(wanted.market(kind), "reserved") for kind in RESERVED)
+
+
+def _owned(wanted: Wanted) -> tuple[Way, ...]:
+    scenario, chip, num = wanted.scenario, wanted.chip, wanted.num_chips
+    return (owned_way(scenario, chip, num, span_years=wanted.span_years, staffed=wanted.trains),)
+
+
 def _rented(market: Market, buying: Buying) -> Way:
     name = PRICE_KINDS[market.kind].called
     return Way(
@@ -141,8 +161,11 @@ def _rented(market: Market, buying: Buying) -> Way:
     )
 
 
-def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way:
-    market = market_of(chip.name, "spot", scenario.one(Purchase), scenario.catalog)
+def _on_spot(wanted: Wanted) -> tuple[Way, ...]:
+    return (_spot_way(wanted.scenario, wanted.market("spot"), wanted.num_nodes, trains=wanted.trains),)
+
+
+def _spot_way(scenario: Scenario, market: Market, nodes: int, *, trains: bool) -> Way:
     name = "on spot, by what is kept"
     if market.price is None:
         return Way(buying="spot", name=name, hour=None, why_not=market.why_not, market=market)
@@ -154,3 +177,9 @@ def _on_spot(scenario: Scenario, chip: Chip, nodes: int, *, trains: bool) -> Way
         )
         return Way(buying="spot", name=name, hour=None, why_not=why, market=market)
     return Way(buying="spot", name=name, hour=hour, date=market.date, market=market)
+
+
+# the ways to have chips: `BUYING_ROWS` (scenario/buying.py) says what each is called, and what is of it
+PRICED: dict[Buying, Callable[[Wanted], tuple[Way, ...]]] = {
+    "rent": _on_demand, "reserved": _reserved, "spot": _on_spot, "own": _owned,
+}  # fmt: skip

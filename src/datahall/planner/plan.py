@@ -16,6 +16,8 @@ from typing import Generic, Protocol, Self, TypeVar
 import msgspec
 
 from datahall.breakdown import Breakdown
+from datahall.scenario.aims import AIM_ROWS, AimRow
+from datahall.scenario.words import Aims
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -24,8 +26,21 @@ S = TypeVar("S")
 class Objective(msgspec.Struct, frozen=True):
     """What the chosen candidate has the least of."""
 
-    name: str  # "time", "chips", …
+    name: Aims
     unit: str
+
+    @property
+    def row(self) -> AimRow:
+        """What is said of it."""
+        return AIM_ROWS[self.name]
+
+
+def objective_of(name: Aims) -> Objective:
+    """One that somebody may ask for."""
+    return Objective(name, AIM_ROWS[name].unit)
+
+
+FEWEST_CHIPS = objective_of("chips")
 
 
 class Alternative(msgspec.Struct, Generic[C], frozen=True):

@@ -16,7 +16,6 @@ from datahall.breakdown import (
     simulated,
     total,
 )
-from datahall.reliability.process import SHOCK
 from datahall.reliability.recovery import Recovery, interrupted
 from datahall.units import DAY_S, fmt
 
@@ -55,7 +54,7 @@ def _between(per_day: Breakdown) -> Breakdown:
 
 def node_failures_figure(process: FailureProcess) -> Breakdown:
     """How often a node fails, by itself."""
-    counted = sum(cause.rate_per_node_day for cause in process.causes if cause.component != SHOCK)
+    counted = sum(cause.rate_per_node_day for cause in process.causes if not cause.is_shock)
     preset = process.preset
     sources = tuple(dict.fromkeys(one.source for one in preset.facts.values()))
     found = fact("failures of a node per day", counted, "count", *sources, note=preset.title)

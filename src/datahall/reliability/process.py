@@ -34,6 +34,11 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     ages: bool = False  # whether new nodes have it more often; what is no node's own does not
 
     @property
+    def is_shock(self) -> bool:
+        """Whether it is on top of what was published, as somebody says it."""
+        return self.component == SHOCK and not self.ages
+
+    @property
     def repair_mean_s(self) -> float:
         """Mean of the log-normal time to repair: median · e^(σ²/2)."""
         return self.repair_median_s * exp(self.repair_sigma**2 / 2)
@@ -156,7 +161,7 @@ def _causes(preset: FailurePreset, catalog: Catalog, nodes: Nodes) -> list[Cause
                 repair_fraction=taken.repair_fraction,
                 repair_median_s=taken.repair_median_s if isfinite(taken.repair_median_s) else 0.0,
                 repair_sigma=repair_sigma(taken),
-                num_nodes_lost=nodes.num_in_rack if racked else 1,
+                num_nodes_lost=nodes.num_in_rack if racked or component.takes == "rack" else 1,
                 survives=taken.survives,
                 ages=True,
             )

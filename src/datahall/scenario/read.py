@@ -14,6 +14,7 @@ from pathlib import Path
 from datahall.catalog import Catalog
 from datahall.catalog.document import Document, Value
 from datahall.catalog.entries.model import Model
+from datahall.catalog.kinds import KINDS
 from datahall.errors import DatahallError, ScenarioError, Speller, keyword, nearest, option, spelled
 from datahall.scenario.field import CONCEPTS, Concept, Field, fields
 from datahall.scenario.form import Form
@@ -68,9 +69,12 @@ def is_scenario(document: Document) -> bool:
 def _is_section(key: str, value: Value) -> bool:
     if key == "model":
         return isinstance(value, str)
-    if key == "fabric":  # [fabric.NAME] are entries of the catalogue, [fabric] with values is a section
-        return isinstance(value, dict) and not all(isinstance(entry, dict) for entry in value.values())
-    return bool(key) and key in CONCEPTS
+    return bool(key) and key in CONCEPTS and not (key in KINDS and _holds_tables(value))
+
+
+def _holds_tables(value: Value) -> bool:
+    """Whether it is tables alone: [fabric.NAME] are entries of the catalogue, [fabric] with values is a section."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(one, dict) for one in value.values())
 
 
 class _Reader:

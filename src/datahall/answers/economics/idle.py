@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from math import isnan
 
 from datahall.catalog.entries.api_price import ApiPrice
-from datahall.economics.early import TERMS
 from datahall.economics.market import is_listed
 from datahall.economics.ways import Way
+from datahall.scenario.buying import BUYING_ROWS
 from datahall.scenario.idle import idle_together
 from datahall.scenario.scenario import Scenario
 
-OF_OWNING = tuple(name for name, ways in TERMS.items() if ways == ("own",))
 OF_OFFERS = ("provider", "as_of")
 
 
@@ -23,7 +22,9 @@ def idle_terms(
     lines: tuple[str, ...] = ()
     owning = next((way for way in unpriced if way.buying == "own"), None)
     if owning is not None:
-        lines += idle_together(scenario, (*OF_OWNING, *more), f"owning is not priced: {owning.why_not}")
+        lines += idle_together(
+            scenario, (*BUYING_ROWS["own"].terms, *more), f"owning is not priced: {owning.why_not}"
+        )
     if not is_listed(chip, scenario.catalog):
         lines += idle_together(scenario, OF_OFFERS, f"nobody lists a price of {chip}")
     return lines

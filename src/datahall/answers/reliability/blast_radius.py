@@ -195,12 +195,15 @@ def _curve(found: Assessed) -> LineChart:
 def _notes(scenario: Scenario, found: Assessed) -> tuple[str, ...]:
     catalog, preset = scenario.catalog, found.process.preset
     blameless = fmt(found.without_part_fraction, "fraction")
-    rest = (
-        f"; {blameless} of them, by software or unexplained, take no part"
-        if found.without_part_fraction
-        else ""
-    )
+    titles = " or ".join(one.title for one in found.blameless)
+    rest = f"; {blameless} of them, by {titles}, take no part" if found.blameless else ""
     lines = [f"rates of {preset.title}, which count interruptions of jobs by cause{rest}"]
+    if found.without_row:
+        names = ", ".join(one.name for one in found.without_row)
+        share = fmt(found.without_row_fraction, "fraction")
+        lines.append(
+            f"{share} of them blame parts of a network that are not counted here, and stand in no row: {names}"
+        )
     if preset.causes_of:
         lines.append(f"its causes are split as those of {catalog.failure_preset(preset.causes_of).title}")
     process, theirs = found.process, fmt(found.lemon_failures_fraction, "fraction")

@@ -9,24 +9,10 @@ from datahall.counted import counted
 from datahall.economics.sections.service import ServiceCost
 from datahall.economics.ways import Way
 from datahall.errors import option
+from datahall.planner.plan import FEWEST_CHIPS
 from datahall.planner.serving.plan import Alike, Rival, ServingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
-
-LEAST = {
-    "chips": "the fewest chips",
-    "energy": "the least energy",
-    "carbon": "the least carbon",
-    "time": "the fastest answers to one who asks alone",
-}
-MORE = {"cost": "a month", "chips": "chips", "energy": "energy", "carbon": "carbon", "time": "time"}
-FIRST = {
-    "cost": "cheapest month first",
-    "chips": "fewest chips first",
-    "energy": "least energy first",
-    "carbon": "least carbon first",
-    "time": "fastest answers first",
-}
 
 
 def priced(plan: ServingPlan) -> str:
@@ -50,11 +36,12 @@ def _least(plan: ServingPlan) -> str:
     """What the chosen one has the least of, and by how much."""
     if not plan.rivals:
         return ""
-    name = plan.objective.name
+    name, words = plan.objective.name, plan.objective.row
     if plan.value is None:
-        return f"; {LEAST['chips']} of {counted(len(plan.best), 'kind')}, as {MORE[name]} is not known"
+        fewest = FEWEST_CHIPS.row.least_service
+        return f"; {fewest} of {counted(len(plan.best), 'kind')}, as {words.more} is not known"
     kinds = counted(len(plan.best), "kind")
-    least = f", the least of {kinds} of chip" if name == "cost" else f"; {LEAST[name]} of {kinds}"
+    least = f", the least of {kinds} of chip" if name == "cost" else f"; {words.least_service} of {kinds}"
     return f"{least}{_next(plan, plan.rivals[0])}"
 
 
@@ -130,12 +117,12 @@ def price_table(plan: ServingPlan) -> Table:
             Column("had"),
             Column("chip-hour", "usd_per_hour"),
             Column("month", "usd"),
-            Column(f"more {MORE[plan.objective.name]}", "fraction", key="more_fraction"),
+            Column(f"more {plan.objective.row.more}", "fraction", key="more_fraction"),
             Column("wins below", "usd_per_hour", key="flip_usd_per_hour"),
         ),
         rows=tuple(rows),
         marked=0,
-        note=f"{FIRST[plan.objective.name]}, what nobody prices last; the cheapest way of each that is allowed, with "
+        note=f"{plan.objective.row.first}, what nobody prices last; the cheapest way of each that is allowed, with "
         "overheads and staff; wins below: the price of its chip-hour at which it costs as much a month",
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datahall.answer import Axis, Cell, Column, LineChart, Mark, Series, Table
-from datahall.answers.serving.money import FIRST, MORE
 from datahall.answers.serving.words import BINDS, layout_words, percent
 from datahall.counted import counted
 from datahall.inference.simulation.histogram import TPOT, TTFT
+from datahall.planner.plan import FEWEST_CHIPS, Objective
 from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused
@@ -51,7 +51,7 @@ def chip_table(plan: ServingPlan) -> Table:
         ),
         rows=tuple(rows),
         marked=0,
-        note=f"{FIRST[plan.objective.name]}; latencies as simulated with the headroom used up{_spare(plan.chosen)}",
+        note=f"{plan.objective.row.first}; latencies as simulated with the headroom used up{_spare(plan.chosen)}",
     )
 
 
@@ -187,7 +187,7 @@ def lost_table(plan: ServingPlan) -> Table:
                 lost.candidate.replica.chip.name,
                 layout_words(lost.candidate.replica, lost.candidate.precision),
                 lost.candidate.num_chips,
-                _why(lost, plan.objective.name),
+                _why(lost, plan.objective),
             )
             for lost in plan.alternatives[:MOST_ROWS]
         ),
@@ -199,18 +199,20 @@ def lost_table(plan: ServingPlan) -> Table:
     )
 
 
-def _why(lost: Lost, objective: str) -> str:
+def _why(lost: Lost, objective: Objective) -> str:
     """Why a candidate lost to the best of its chip."""
-    more = lost.more_fraction
-    if objective == "chips" or more is None:
+    more, by_chips = lost.more_fraction, objective == FEWEST_CHIPS
+    if by_chips or more is None:
         why = counted(lost.num_more, "more chip") if lost.num_more else "as many chips"
         less = lost.num_more < 0
     else:
         some = percent(more) != percent(0.0)
-        why = f"{percent(more)} more {MORE[objective]}" if some else f"as much {MORE[objective]}"
+        why = f"{percent(more)} more {objective.row.more}" if some else f"as much {objective.row.more}"
         less = more < 0
     if less:
-        why = f"{'fewer' if objective == 'chips' else 'less'} {MORE[objective]} in closed form, but more when simulated"
+        why = (
+            f"{'fewer' if by_chips else 'less'} {objective.row.more} in closed form, but more when simulated"
+        )
     state, streams = lost.candidate.state, lost.candidate.demand.load.streams
     name, latency_s = ("TPOT", state.tpot_high_s) if streams else ("TTFT", state.ttft_high_s)
     return f"{why}, {name} {fmt(latency_s, 's', 3)}"

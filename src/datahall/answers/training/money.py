@@ -9,14 +9,6 @@ from datahall.economics.sections.run import TrainingCost
 from datahall.planner.training.plan import Fix, TrainingPlan
 from datahall.units import fmt
 
-LEAST = {
-    "cost": "the least",
-    "chips": "the fewest chips",
-    "energy": "the least energy",
-    "carbon": "the least carbon",
-    "time": "the shortest time",
-}
-
 
 def priced(plan: TrainingPlan) -> str:
     """What the run costs, what it has the least of, and how that stands to the budget."""
@@ -36,7 +28,7 @@ def _least(plan: TrainingPlan) -> str:
     num = plan.num_in_time
     if plan.deadline_s is None or num < 2:
         return ""
-    return f", {LEAST[plan.objective.name]} of {counted(num, 'number')} of chips in time"
+    return f", {plan.objective.row.least_run} of {counted(num, 'number')} of chips in time"
 
 
 def _budget(plan: TrainingPlan) -> str:

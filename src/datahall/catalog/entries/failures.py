@@ -20,6 +20,10 @@ Tier = Literal["device", "host", "peer", "local", "remote"]
 COPY_TIERS: tuple[Tier, ...] = get_args(Tier)
 Scaling = Literal["chip", "node"]
 SCALINGS: tuple[Scaling, ...] = ("chip", "node")
+# what goes with a part: the node it is in, all nodes of a rack or of a scale-up domain, as many nodes as somebody says,
+# nobody; what a part of the network takes follows from the fabric
+Takes = Literal["node", "rack", "domain", "nodes", "network", "nothing"]
+TAKINGS: tuple[Takes, ...] = get_args(Takes)
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +33,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     survives: Tier
     per: Scaling = "chip"  # what a node has more of when it has more chips, or has once
+    takes: Takes = "node"
+    part_of: str = ""  # the component whose failure its own is
     repair_fraction: float = 0.0  # of its failures that take the node away; a restart ends the others
     repair_mean_s: float = nan
     repair_median_s: float = nan
@@ -111,6 +117,8 @@ COMPONENT_FIELDS = (
         "survives", "survives", "nearest checkpoint that is left", "text", required=True, choices=COPY_TIERS
     ),
     Field("per", "per", "what its rate grows with", "text", choices=SCALINGS),
+    Field("takes", "takes", "what goes with it", "text", choices=TAKINGS),
+    Field("part_of", "part_of", "the component whose failure its own is", "text"),
     Field("repair_share", "repair_fraction", "share that needs a repair", at_least=0.0),
     Field("repair_mean", "repair_mean_s", "mean time to repair"),
     Field("repair_median", "repair_median_s", "median time to repair"),

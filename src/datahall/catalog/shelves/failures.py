@@ -17,6 +17,10 @@ class Failing:
         found: Component = self._all("component").get(name)
         return found
 
+    def components(self: Shelves) -> tuple[Component, ...]:
+        """Every component that fails."""
+        return tuple(self._all("component"))
+
     def failure_preset(self: Shelves, name: str) -> FailurePreset:
         """Return published failure rates by name or alias."""
         found: FailurePreset = self._all("failures").get(name)

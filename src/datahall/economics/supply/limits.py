@@ -12,13 +12,13 @@ from datahall.economics.market import is_listed
 from datahall.economics.supply.export import is_unknown, licence_for
 from datahall.economics.supply.places import is_offered, says_where
 from datahall.errors import InfeasibleError, option
+from datahall.scenario.buying import provider_ways
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.money.supply import Supply
 
 MOST_NAMED = 4  # chips that a no says can be had
-RENTED = ("rent", "reserved", "spot")
 
 
 def why_left_out(scenario: Scenario, chip: Chip) -> str:
@@ -94,9 +94,10 @@ def _is_made_elsewhere(makers: Sequence[Foundry], left: Foundry) -> bool:
 def _sold_nowhere(scenario: Scenario, chip: Chip) -> str:
     """That the ways that are weighed lead to none of it."""
     asked, catalog = scenario.one(Purchase), scenario.catalog
-    ways = [way for way in asked.buy if way != "api"]
-    owned = "own" in ways and (scenario.one(Ownership).capex_usd is not None or not not_sold(chip, catalog))
-    rents = any(way in RENTED for way in ways)
+    owned = "own" in asked.buy and (
+        scenario.one(Ownership).capex_usd is not None or not not_sold(chip, catalog)
+    )
+    rents = set(provider_ways()) & set(asked.buy)
     if owned:
         return ""
     if not rents:
@@ -119,7 +120,7 @@ def _instead(scenario: Scenario, names: tuple[str, ...], field: str) -> str:
     asked = scenario.one(Purchase)
     if (
         "own" in asked.buy
-        and not set(RENTED) & set(asked.buy)
+        and not set(provider_ways()) & set(asked.buy)
         and any(not_sold(one, scenario.catalog) for one in chips)
     ):
         ways.append(option("buy", "rent"))

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from datahall.planner.plan import Objective
+from datahall.planner.plan import FEWEST_CHIPS, Objective
 from datahall.planner.serving.candidate import Candidate
-
-FEWEST_CHIPS = Objective("chips", "count")
 
 
 class Aim(msgspec.Struct, frozen=True):

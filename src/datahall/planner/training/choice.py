@@ -16,7 +16,7 @@ from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import DatahallError, InfeasibleError, ScenarioError, option
 from datahall.fabric.collectives.crossing import narrowest
-from datahall.planner.plan import Objective
+from datahall.planner.plan import objective_of
 from datahall.planner.training.candidate import (
     NUM_SIMULATED,
     Candidate,
@@ -44,7 +44,7 @@ from datahall.training.step.step import Job
 MOST_SIMULATED = 24
 MOST_COUNTS = 2  # numbers of chips below the one asked for whose layouts are searched whole
 NUM_SHOWN = 6  # cuts of the model, and layouts of the front, that a plan lists
-TIME = Objective("time", "s")  # of the run, and so of its steps
+TIME = objective_of("time")  # of the run, and so of its steps
 StepValue = Callable[[Execution], float]  # what a layout takes of an objective on the same chips
 
 

@@ -13,11 +13,10 @@ import msgspec
 from datahall.cluster.cluster import Cluster
 from datahall.counted import counted
 from datahall.errors import InfeasibleError, ScenarioError
-from datahall.planner.plan import Refusal
+from datahall.planner.plan import FEWEST_CHIPS, Refusal
 from datahall.planner.training.choice import with_reasons
 from datahall.planner.training.dated import Question
 from datahall.planner.training.late import too_late
-from datahall.planner.training.money.aim import CHIPS
 from datahall.planner.training.money.cost import chip_hours, cost_usd
 from datahall.planner.training.plan import TrainingPlan, Tried, Weighed
 from datahall.scenario.sections.deployment import MOST_CHIPS
@@ -139,7 +138,7 @@ def _least(fewest: TrainingPlan, counts: Iterable[int], tries: _Tries, *, worse:
     More chips are tried until so many numbers of them one after the other give no less of it.
     """
     aim = tries.asked.aim
-    if aim.objective == CHIPS and not aim.over(fewest):
+    if aim.objective == FEWEST_CHIPS and not aim.over(fewest):
         return fewest
     left, best = worse, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
     above = fewest.num_chips

@@ -12,6 +12,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
+from datahall.scenario.buying import BUYING_ROWS, chip_ways
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
@@ -73,12 +74,13 @@ def _check_plan(scenario: Scenario) -> None:
 def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
     """Refuse tokens of others, which train nothing, and the fewest chips where their number is said."""
     ways = scenario.one(Purchase).buy
-    if "api" in ways:
-        raise ScenarioError(
-            "an API sells tokens and trains no model",
-            field="buy",
-            hint=option("buy", ",".join(way for way in ways if way != "api") or "rent,own"),
-        )
+    for word in ways:
+        if word not in chip_ways():
+            raise ScenarioError(
+                f"{BUYING_ROWS[word].called} sells tokens and trains no model",
+                field="buy",
+                hint=option("buy", ",".join(way for way in ways if way in chip_ways()) or "rent,own"),
+            )
     if scenario.given("staff") and "own" not in ways:
         raise unweighed("staff", "own", ways)
     if num_chips is not None and scenario.one(Goal).objective == "chips":

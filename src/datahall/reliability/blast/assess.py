@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil, log
 from typing import NamedTuple
 
 from datahall.breakdown import Breakdown
 from datahall.catalog import Catalog
+from datahall.catalog.entries.failures import Component
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
 from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
-from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all
+from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all, without_row
+from datahall.reliability.blast.rates import Rates
 from datahall.reliability.nodes.availability import Slice, slice_of
 from datahall.reliability.nodes.spares import Spares, node_availability, nodes_away, spares_for
-from datahall.reliability.process import SHOCK, FailureProcess, lemon_share, mttf_s
+from datahall.reliability.process import Cause, FailureProcess, lemon_share, mttf_s
 from datahall.reliability.survival import FEWER
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.failures import FailureRates
@@ -29,14 +32,24 @@ class Assessed(NamedTuple):
     """A fabric and what failures take of it."""
 
     made: Design
-    process: FailureProcess
+    rates: Rates
     parts: tuple[Part, ...]
     lost: Breakdown  # chip-hours in a month
     lost_fraction: float  # of all chip-hours
     mttf_s: float  # of a job on every chip
     spares: Spares
     slices: tuple[Slice, ...]  # of a pod whose cubes optical switches join
-    is_stated: bool  # whether somebody stated the rate of nodes
+    without_row: tuple[Cause, ...]  # that blame a part which is no row
+
+    @property
+    def process(self) -> FailureProcess:
+        """All the ways in which its nodes fail."""
+        return self.rates.process
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether somebody stated the rate of nodes."""
+        return self.rates.stated
 
     @property
     def costliest(self) -> Part:
@@ -88,8 +101,21 @@ class Assessed(NamedTuple):
     @property
     def without_part_fraction(self) -> float:
         """Share of interruptions that no part is to blame for: software, and what nobody explained."""
-        those = [one for one in self.process.causes if one.component in ("software", "unknown")]
-        return sum(one.rate_per_node_day for one in those) / self.process.rate_per_node_day
+        return self._share(cause for one in self.blameless for cause in self.rates.blamed(one.name))
+
+    @property
+    def blameless(self) -> tuple[Component, ...]:
+        """What causes blame that takes no part."""
+        those = self.rates.catalog.components()
+        return tuple(one for one in those if one.takes == "nothing" and self.rates.blamed(one.name))
+
+    @property
+    def without_row_fraction(self) -> float:
+        """Share of interruptions by parts of a network that stand in no row."""
+        return self._share(self.without_row)
+
+    def _share(self, causes: Iterable[Cause]) -> float:
+        return sum(one.rate_per_node_day for one in causes) / self.process.rate_per_node_day
 
 
 def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
@@ -100,14 +126,14 @@ def assess(made: Design, asked: FailureRates, catalog: Catalog) -> Assessed:
     lost = no_more_than(lost_by(parts), made.counts.num_hosts)
     return Assessed(
         made=made,
-        process=rates.process,
+        rates=rates,
         parts=parts,
         lost=lost,
         lost_fraction=lost_fraction(lost.value, made.counts.num_hosts),
         mttf_s=mttf_s(rates.process),
         spares=spares_for(rates.process, asked.enough_fraction),
         slices=_slices(made, rates.process, catalog),
-        is_stated=rates.stated,
+        without_row=without_row(made, rates),
     )
 
 
@@ -131,7 +157,7 @@ def _check_keeps_up(parts: tuple[Part, ...], process: FailureProcess, num_chips:
     if nodes_away(process) < process.num_nodes:
         return
     worst, times = costliest(parts), lost_fraction(lost_by(parts).value, num_chips)
-    shared = any(one.component == SHOCK and one.name == worst.name for one in process.causes)
+    shared = any(one.is_shock and one.name == worst.name for one in process.causes)
     rate = worst.rate.value if shared else process.rate_per_node_day
     said, who = ("shock_rate", f"a {worst.name}") if shared else ("failure_rate", "a node")
     raise InfeasibleError(

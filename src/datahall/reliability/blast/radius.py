@@ -23,19 +23,18 @@ from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cube
 from datahall.reliability.asked import process_asked
 from datahall.reliability.blast.part import Part
 from datahall.reliability.blast.rates import Rates
-from datahall.reliability.process import SHOCK
+from datahall.reliability.process import SHOCK, Cause
 from datahall.reliability.survival import survivals
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.operations.failures import FailureRates
 
 TRAY_CHIPS = 8  # for each tray of switches of a scale-up domain: an NVL72 has nine of two switch chips each
-OF_CHIP = ("chip", "hbm", "corruption")
-OF_NODE = ("host", "drive")
-# what a node has for itself, or shares with all nodes of its rack
-SHARED = (
-    ("psu", "power supply"),
-    ("pump", "pump or fan"),
-)
+# switches and what they meet in, where the links of a domain are not NVLink
+OTHERWISE = {"nvlink-switch": "scale-up switch tray", "backplane": "scale-up backplane"}
+OF_CIRCUITS, OF_PACKETS = (
+    ("ici-cable", "ocs"),
+    ("nic", "optics", "switch"),
+)  # the parts of networks that have a row
 OCS_LINKS = 64  # cables that pass one optical circuit switch of 128 ports
 
 
@@ -62,18 +61,32 @@ def rates_of(made: Design, asked: FailureRates, catalog: Catalog) -> Rates:
     )
 
 
+def without_row(made: Design, rates: Rates) -> tuple[Cause, ...]:
+    """Causes that blame a part of a network which stands in no row: this one has none of it, or nobody knows where."""
+    of_network = OF_CIRCUITS if has_circuit_switches(made) else OF_PACKETS if _has_switches(made) else ()
+    those = (one for one in rates.catalog.components() if one.takes == "network" and not one.part_of)
+    return tuple(cause for one in those if one.name not in of_network for cause in rates.blamed(one.name))
+
+
 def _of_nodes(made: Design, rates: Rates) -> Iterator[Part]:
-    """Chips, and what a node has once; each takes its node, and where chips are wired to each other all of a cube."""
-    process, chip = rates.process, made.parts.chip
-    word = "TPU" if chip.family == "tpu" else "GPU" if chip.vendor in ("NVIDIA", "AMD") else "chip"
-    node = _node_word(made, process.num_node_chips)
-    lost = _taken_with_node(made)
-    rate = rates.of_causes(f"failures of a {word} per day", OF_CHIP, process.num_node_chips)
-    if rate is not None:
-        yield Part(name=word, num=made.counts.num_hosts, rate=rate, num_lost=lost, out=rates.out("chip"))
-    whole = rates.of_causes(f"failures of a {node} per day", OF_NODE, 1)
-    if whole is not None:
-        yield Part(name=node, num=process.num_nodes, rate=whole, num_lost=lost, out=rates.out("host"))
+    """What takes its node, and where chips are wired to each other all of a cube."""
+    process, lost = rates.process, _taken_with_node(made)
+    called = {"chip": _chip_word(made), "host": _node_word(made, process.num_node_chips)}
+    alone = ("node", "nodes") if _joins_hosts(made) else ("node", "nodes", "domain")
+    for one in rates.catalog.components():
+        if one.part_of or one.in_rack or one.takes not in alone:
+            continue
+        name, by_chip = called.get(one.name, one.title), one.per == "chip"
+        in_node = process.num_node_chips if by_chip else 1
+        rate = rates.of_causes(f"failures of a {name} per day", one.name, in_node)
+        if rate is not None:
+            num = made.counts.num_hosts if by_chip else process.num_nodes
+            yield Part(name=name, num=num, rate=rate, num_lost=lost, out=rates.out(one.name))
+
+
+def _chip_word(made: Design) -> str:
+    chip = made.parts.chip
+    return "TPU" if chip.family == "tpu" else "GPU" if chip.vendor in ("NVIDIA", "AMD") else "chip"
 
 
 def _node_word(made: Design, size: int) -> str:
@@ -96,33 +109,43 @@ def _taken_with_node(made: Design) -> int:
 
 
 def _of_racks(made: Design, rates: Rates) -> Iterator[Part]:
-    """Power and cooling of a node, or of all nodes of a rack that share them."""
+    """What a node has for itself, or shares with all nodes of its rack: power and cooling."""
     process = rates.process
     shared = process.num_rack_nodes if (racked := process.num_rack_nodes > 1) else 1
     num_racks = ceil(process.num_nodes / shared)
     lost = min(made.parts.server.num_chips, made.counts.num_hosts) if racked else _taken_with_node(made)
-    for component, alone in SHARED:
-        together = rates.catalog.component(rates.catalog.component(component).in_rack)
-        name = together.title if racked else alone
-        rate = rates.of_shared(f"failures of one {name} per day", component, shared)
+    for one in rates.catalog.components():
+        if one.part_of or not (one.in_rack or one.takes == "rack"):
+            continue
+        part = rates.catalog.component(one.in_rack) if racked and one.in_rack else one
+        rate = rates.of_shared(f"failures of one {part.title} per day", one.name, shared)
         if rate is not None:
-            out = rates.out(together.name if racked else component)
-            yield Part(name=name, num=num_racks, rate=rate, num_lost=lost, out=out)
+            yield Part(name=part.title, num=num_racks, rate=rate, num_lost=lost, out=rates.out(part.name))
 
 
 def _of_domains(made: Design, rates: Rates) -> Iterator[Part]:
     """What joins the chips of a scale-up domain beyond one host: trays of switches, and what they meet in."""
     inside, size = made.parts.scale_up, min(made.parts.num_domain, made.counts.num_hosts)
-    if not is_beyond_host(made) or inside is None or inside.wiring != "switched":
+    if not _joins_hosts(made) or inside is None:
         return
-    num_domains = ceil(made.counts.num_hosts / size)
-    for component, each, other in (
-        ("nvlink-switch", ceil(made.parts.num_domain / TRAY_CHIPS), "scale-up switch tray"),
-        ("backplane", 1, "scale-up backplane"),
-    ):
-        name = rates.catalog.component(component).title if inside.technology == "nvlink" else other
-        rate = rates.of_part(f"failures of one {name} per day", component)
-        yield Part(name=name, num=each * num_domains, rate=rate, num_lost=size, out=rates.out(component))
+    num_domains, nodes = ceil(made.counts.num_hosts / size), size / rates.process.num_node_chips
+    for one in rates.catalog.components():
+        if one.part_of or one.takes != "domain":
+            continue
+        each = ceil(made.parts.num_domain / TRAY_CHIPS) if one.name == "nvlink-switch" else 1
+        name = one.title if inside.technology == "nvlink" else OTHERWISE.get(one.name, one.title)
+        told = f"failures of one {name} per day"
+        rate = rates.of_causes(told, one.name, each / nodes)
+        if rate is None and "rate_per_day" in one.facts:
+            rate = rates.of_part(told, one.name)
+        if rate is not None:
+            yield Part(name=name, num=each * num_domains, rate=rate, num_lost=size, out=rates.out(one.name))
+
+
+def _joins_hosts(made: Design) -> bool:
+    """Whether switches join the chips of several hosts into one scale-up domain."""
+    inside = made.parts.scale_up
+    return is_beyond_host(made) and inside is not None and inside.wiring == "switched"
 
 
 def is_beyond_host(made: Design) -> bool:
@@ -133,7 +156,7 @@ def is_beyond_host(made: Design) -> bool:
 def _shocks(made: Design, asked: FailureRates, rates: Rates) -> Iterator[Part]:
     """What nodes share on top, as somebody says."""
     for cause in rates.process.causes:
-        if cause.component == SHOCK:
+        if cause.is_shock:
             rate = given("shock rate", asked.shock_rate_per_day, "per_day", field="shock_rate")
             lost = cause.num_nodes_lost * rates.process.num_node_chips
             yield Part(
@@ -145,13 +168,18 @@ def _shocks(made: Design, asked: FailureRates, rates: Rates) -> Iterator[Part]:
             )
 
 
+def _has_switches(made: Design) -> bool:
+    """Whether chips have a network of packets beyond their domain."""
+    return made.parts.switch is not None and made.counts.num_switches > 0
+
+
 def _packets(made: Design, rates: Rates) -> Iterator[Part]:
     """NICs, cables and switches of a network of packets."""
     fabric, found = made.fabric, {one.part: one for one in survivals(made, rates.catalog)}
-    port = found.pop("NIC", None)
-    if port is None:
+    if not _has_switches(made):
         return
-    rate = rates.of_causes("failures of a NIC per day", ("nic",), rates.process.num_node_chips)
+    port = found.pop("NIC")
+    rate = rates.of_causes("failures of a NIC per day", "nic", rates.process.num_node_chips)
     if rate is not None:
         yield _slowing("NIC", made.counts.num_hosts, rate, rates.out("nic"), port.blast, port.reroute_s)
     switches = [one for name, one in found.items() if name.endswith("switch")]

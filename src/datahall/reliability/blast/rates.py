@@ -10,7 +10,7 @@ from datahall.catalog.entries.failures import FailurePreset
 from datahall.catalog.fact import Fact
 from datahall.counted import counted
 from datahall.reliability.asked import gpu_fleets
-from datahall.reliability.process import SHOCK, FailureProcess, table_of
+from datahall.reliability.process import Cause, FailureProcess, table_of
 from datahall.units import DAY_S
 
 RESET = "node-reset"  # how a node comes back that needs no repair
@@ -40,11 +40,24 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _own(self) -> float:
         """The same without what nodes share on top of what was published."""
-        return sum(one.rate_per_node_day for one in self.process.causes if one.component != SHOCK)
+        return sum(one.rate_per_node_day for one in self.process.causes if not one.is_shock)
 
-    def of_causes(self, name: str, components: tuple[str, ...], num_in_node: int) -> Breakdown | None:
+    def blamed(self, component: str) -> list[Cause]:
+        """The causes that a component is to blame for, or what is part of it."""
+        causes = (one for one in self.process.causes if not one.is_shock)
+        return [one for one in causes if self._whole(one.component) == component]
+
+    def _whole(self, name: str) -> str:
+        """What a component is part of, and fails as; itself where it is part of none."""
+        one, seen = self.catalog.component(name), {name}
+        while one.part_of and one.part_of not in seen:
+            seen.add(one.part_of)
+            one = self.catalog.component(one.part_of)
+        return one.name
+
+    def of_causes(self, name: str, component: str, num_in_node: float) -> Breakdown | None:
         """Failures of one of the parts of a node per day by what counts as its causes; None where nothing does."""
-        those = [one for one in self.process.causes if one.component in components]
+        those = self.blamed(component)
         if not those:
             return None
         share = sum(one.rate_per_node_day for one in those) / self._own
@@ -57,7 +70,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
     def of_shared(self, name: str, component: str, num_nodes: int) -> Breakdown | None:
         """The same of a part that so many nodes share: as often as theirs would fail, each time for all of them."""
-        rate = self.of_causes(name, (component,), 1) or self._elsewhere(name, component)
+        rate = self.of_causes(name, component, 1) or self._elsewhere(name, component)
         if rate is None or num_nodes == 1:
             return rate
         nodes = derived("nodes that share it", num_nodes, "count")
@@ -87,13 +100,15 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     def out(self, component: str) -> Breakdown:
         """How long a part is out in the mean: the repair where it needs one, a reset where it does not [s]."""
         one = self.catalog.component(component)
+        again = self.catalog.reroute(RESET).facts["reroute_s"]
+        reset = fact("time to reset", again.value, "s", again.source, note=again.note)
+        if "repair_mean_s" not in one.facts:
+            return reset
         repair = self.out_until_repaired(component)
         if one.repair_fraction in (0.0, 1.0):
             return repair
         share = one.facts["repair_fraction"]
         needs = fact("share that needs a repair", share.value, "fraction", share.source)
-        again = self.catalog.reroute(RESET).facts["reroute_s"]
-        reset = fact("time to reset", again.value, "s", again.source, note=again.note)
         rest = derived("share that does not", 1.0 - share.value, "fraction")
         return total(
             "time out",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
-from datahall.planner.plan import Objective
-from datahall.planner.training.choice import TIME
+from datahall.planner.plan import FEWEST_CHIPS, Objective, objective_of
 from datahall.planner.training.money.cost import cost_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
@@ -17,15 +18,6 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.goal import Goal
 from datahall.scenario.words import Aims
 from datahall.training.pipeline.execution import Execution
-
-CHIPS = Objective("chips", "count")
-OBJECTIVES: dict[Aims, Objective] = {
-    "cost": Objective("cost", "usd"),
-    "chips": CHIPS,
-    "energy": Objective("energy", "j"),
-    "carbon": Objective("carbon", "kg"),
-    "time": TIME,
-}
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,36 +40,49 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
 
     def pays(self, plan: TrainingPlan) -> float:
         """What tells whether still more chips are worth a look."""
-        return cost_usd(plan) if self.objective == CHIPS else self.value(plan)
+        return cost_usd(plan) if self.objective == FEWEST_CHIPS else self.value(plan)
 
 
-FEWEST = Aim(objective=CHIPS, value=lambda plan: float(plan.num_chips))
+FEWEST = Aim(objective=FEWEST_CHIPS, value=lambda plan: float(plan.num_chips))
 
 
 def aim_of(scenario: Scenario) -> Aim:
     """What a scenario wants the least of, and what it may cost."""
     asked = scenario.one(Goal)
-
-    def power(plan: TrainingPlan) -> RunPower | None:
-        return with_site(plan, scenario).section(RunPower)
-
-    def energy_j(plan: TrainingPlan) -> float:
-        found = power(plan)
-        return inf if found is None else found.energy.value
-
-    def carbon_kg(plan: TrainingPlan) -> float:
-        found = power(plan)
-        return inf if found is None else found.carbon.value
-
-    values: dict[Aims, Callable[[TrainingPlan], float]] = {
-        "cost": cost_usd, "chips": FEWEST.value, "energy": energy_j, "carbon": carbon_kg,
-        "time": lambda plan: plan.elapsed_s,
-    }  # fmt: skip
-    by_step = asked.objective in ("energy", "carbon")
+    takes = VALUES[asked.objective]
     return Aim(
-        objective=OBJECTIVES[asked.objective],
-        value=values[asked.objective],
+        objective=objective_of(asked.objective),
+        value=partial(takes.of_plan, scenario),
         priced=lambda plan: with_cost(plan, scenario),
-        step_value=(lambda execution: energy_of(scenario, execution)) if by_step else None,
+        step_value=None if takes.of_step is None else partial(takes.of_step, scenario),
         budget_usd=inf if asked.budget_usd is None else asked.budget_usd,
     )
+
+
+class Takes(NamedTuple):
+    """How much of an objective a run takes, and a layout on the same chips where the fastest has not the least."""
+
+    of_plan: Callable[[Scenario, TrainingPlan], float]
+    of_step: Callable[[Scenario, Execution], float] | None = None
+
+
+def energy_j(scenario: Scenario, plan: TrainingPlan) -> float:
+    """Energy of the site while the run lasts [J]."""
+    found = with_site(plan, scenario).section(RunPower)
+    return inf if found is None else found.energy.value
+
+
+def carbon_kg(scenario: Scenario, plan: TrainingPlan) -> float:
+    """Carbon of that energy [kg]."""
+    found = with_site(plan, scenario).section(RunPower)
+    return inf if found is None else found.carbon.value
+
+
+# of each objective (`AIM_ROWS`, scenario/aims.py)
+VALUES: dict[Aims, Takes] = {
+    "cost": Takes(lambda _, plan: cost_usd(plan)),
+    "chips": Takes(lambda _, plan: FEWEST.value(plan)),
+    "energy": Takes(energy_j, of_step=energy_of),
+    "carbon": Takes(carbon_kg, of_step=energy_of),
+    "time": Takes(lambda _, plan: plan.elapsed_s),
+}

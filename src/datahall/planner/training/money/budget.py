@@ -11,12 +11,13 @@ from datahall.economics.sections.run import TrainingCost
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.planner.training.money.cost import bills_of, cost_usd, of_tokens
 from datahall.planner.training.plan import Fix, Over, TrainingPlan
+from datahall.scenario.buying import chip_ways
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob
-from datahall.scenario.words import BUYINGS, Buying
+from datahall.scenario.words import Buying
 from datahall.units import DAY_S, fmt, parse
 
 HALVINGS = 3  # of the chips
@@ -59,7 +60,7 @@ def _fixes(plan: TrainingPlan, scenario: Scenario, budget_usd: float, replanned:
 def _other_ways(plan: TrainingPlan, scenario: Scenario, budget_usd: float) -> Iterator[Fix]:
     """The cheapest way to have the chips that nobody allowed."""
     allowed = scenario.one(Purchase).buy
-    others: tuple[Buying, ...] = tuple(way for way in BUYINGS if way not in (*allowed, "api"))
+    others: tuple[Buying, ...] = tuple(way for way in chip_ways() if way not in allowed)
     best = next(iter(bills_of(plan, scenario, others)[0]), None) if others else None
     if best is not None and best.cost.value <= budget_usd:
         yield Fix("buy", ",".join((*allowed, best.way.buying)), best.cost.value)
