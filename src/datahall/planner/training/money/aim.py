@@ -9,7 +9,7 @@ import msgspec
 
 from datahall.planner.plan import Objective
 from datahall.planner.training.choice import TIME
-from datahall.planner.training.money.cost import cost_usd, with_cost
+from datahall.planner.training.money.cost import cost_usd, costs_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
@@ -46,9 +46,16 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
         over = self.over(plan)
         return over, cost_usd(plan) if over else self.value(plan), plan.num_chips
 
-    def pays(self, plan: TrainingPlan) -> float:
-        """What tells whether still more chips are worth a look."""
-        return cost_usd(plan) if self.objective == CHIPS else self.value(plan)
+    def pays(self, plan: TrainingPlan) -> dict[str, float]:
+        """What tells whether still more chips are worth a look: of money what each way to have them takes."""
+        if self.is_money or self.objective == CHIPS:
+            return costs_usd(plan)
+        return {self.objective.name: self.value(plan)}
+
+    @property
+    def is_money(self) -> bool:
+        """Whether the least cost is wanted."""
+        return self.objective == OBJECTIVES["cost"]
 
 
 FEWEST = Aim(objective=CHIPS, value=lambda plan: float(plan.num_chips))
