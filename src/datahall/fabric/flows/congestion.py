@@ -76,8 +76,8 @@ def halving_fraction(loss_fraction: float, window_packets: float, timeout_round_
 
     T is the retransmission timeout in round trips: with few packets under way there are no three duplicates that tell
     of a loss, and the timeout doubles each time it is waited for again.  Padhye, Firoiu, Towsley and Kurose, "Modeling
-    TCP throughput", SIGCOMM 1998, with one acknowledgement for each packet (RFC 5348, 3.1); for T = 0 it is √(3/2) / (W·√p)
-    of Mathis et al. 1997.
+    TCP throughput", SIGCOMM 1998, with one acknowledgement for each packet (RFC 5348, 3.1).  For T = 0 it is
+    √(3/2) / (W·√p) of Mathis et al. 1997.
 
     >>> round(halving_fraction(1e-4, 200, 0.0), 3), halving_fraction(0.0, 200, 1000.0)
     (0.612, 1.0)
