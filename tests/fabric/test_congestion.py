@@ -12,11 +12,11 @@ from datahall.fabric.flows.congestion import (
     Carrier,
     buffer_cycle,
     go_back_n_fraction,
+    halving_fraction,
     headroom_bytes,
     pause_storm,
     paused_links,
     selective_repeat_fraction,
-    square_root_fraction,
     start_up_s,
     window_packets,
 )
@@ -87,7 +87,7 @@ def test_what_each_transport_does_to_flows() -> None:
     kinder = Carrier(transport=SHELF.transport("lossy"), loss_fraction=0.001, selective_repeat=True).effect(
         size, 25e9, latency
     )
-    assert lossy.efficiency == pytest.approx(square_root_fraction(0.001, 25e9 * 12e-6 / 8948))
+    assert lossy.efficiency == pytest.approx(halving_fraction(0.001, 25e9 * 12e-6 / 8948, 0.2 / 12e-6))
     assert kinder.efficiency == pytest.approx(0.999)
     assert lossy.message_s == pytest.approx(200e-6)
 

@@ -21,10 +21,10 @@ from datahall.fabric.flows.congestion import (
     Carrier,
     buffer_cycle,
     go_back_n_fraction,
+    halving_fraction,
     headroom_bytes,
     pause_storm,
     paused_links,
-    square_root_fraction,
     start_up_s,
     timeout_s,
     window_packets,
@@ -256,7 +256,7 @@ def test_loss_is_paid_in_windows_and_timeouts() -> None:
     )
     lossy = Carrier(transport=SHELF.transport("tcp"), loss_fraction=0.01)
     effect = lossy.effect(np.ones(2), 8948.0, np.array([10.0, 30.0]))
-    assert effect.efficiency == pytest.approx(square_root_fraction(0.01, 2 * 20.0))
+    assert effect.efficiency == pytest.approx(halving_fraction(0.01, 2 * 20.0, 0.2 / 40.0))
     assert effect.message_s == pytest.approx(2e-3)
     assert effect.start_up_s.tolist() == [0.0, 0.0]
     assert lossy.effect(np.empty(0), 1.0, np.empty(0)).start_up_s.size == 0

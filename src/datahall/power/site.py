@@ -3,7 +3,8 @@
     IT   = servers + network + storage share · servers
     site = IT · PUE = IT + electrical losses + cooling
 
-Provisioned is what the nameplates say, which is what has to be built and connected; drawn is what a job takes of it.
+Provisioned is what the nameplates say, or the parts of servers at their limits where those take more: it is what has
+to be built and connected; drawn is what a job takes of it.
 """
 
 from __future__ import annotations
@@ -129,12 +130,18 @@ def lone_machines(chip: Chip, catalog: Catalog, num_chips: int) -> Machines:
 
 
 def provisioned(machines: Machines, building: Building) -> Breakdown:
-    """What the nameplates of a site add up to [W]."""
+    """What a site is built for [W]: the nameplates of whole servers, or their parts at their limits.
+
+    The parts stand where they take more than the nameplate, and where nobody published one.
+    """
     known = machines.server.facts.get("power_limit_w")
     limit = derived("limit of a chip", power_limit_w(machines.chip), "w")
-    each = _ranged(known) if known is not None else _host(machines, limit)
-    num = machines.num_servers if known is not None else machines.num_nodes
-    servers = product("servers", (derived(f"number of {machines.server.title}", num, "count"), each), "w")
+    hosts = derived("hosts of a server", machines.server.num_chips / machines.num_host_chips, "count")
+    each = product("a server with its parts at their limits", (hosts, _host(machines, limit)), "w")
+    if known is not None and known.value >= each.value:
+        each = _ranged(known)
+    num = derived(f"number of {machines.server.title}", machines.num_servers, "count")
+    servers = product("servers", (num, each), "w")
     return _site("site power, provisioned", servers, machines.network, building)
 
 

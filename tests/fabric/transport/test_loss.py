@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.fabric.flows.congestion import square_root_fraction
+from datahall.fabric.flows.congestion import halving_fraction
 from datahall.fabric.transport.loss import kept_at_loss, one_loss_s, window
 from datahall.fabric.transport.path import Path
 
@@ -24,7 +24,23 @@ def halved_windows(loss_fraction: float, rounds: int = 200_000) -> float:
 @pytest.mark.parametrize("loss", [1e-4, 1e-3])
 def test_the_law_of_the_square_root_is_that_of_windows_that_halve(loss: float) -> None:
     bandwidth = 1e4  # packets a round: far above what the losses leave
-    assert square_root_fraction(loss, bandwidth) * bandwidth == pytest.approx(halved_windows(loss), rel=0.12)
+    assert halving_fraction(loss, bandwidth, 0.0) * bandwidth == pytest.approx(halved_windows(loss), rel=0.12)
+
+
+@pytest.mark.parametrize(("loss", "packets_per_s"), [(0.01, 2_634.0), (0.1, 65.0), (0.5, 1.11)])
+def test_losses_that_only_a_timeout_tells_of_by_hand(loss: float, packets_per_s: float) -> None:
+    """Round trips of 138 µs and timeouts of 200 ms, in packets a second.
+
+    At 1 %: 138 µs · √(0.02/3) = 11.3 µs and 200 ms · 3·√(0.03/8) · 0.01 · 1.0032 = 368.6 µs, 379.9 µs a packet.
+    At 10 %: 35.6 µs and 200 ms · 0.5809 · 0.1 · 1.32 = 15.34 ms.  At 50 %: 200 ms · 1 · 0.5 · 9 = 900 ms.
+    """
+    window, round_trip_s = 80.0, 138e-6
+    found = halving_fraction(loss, window, 0.2 / round_trip_s) * window / round_trip_s
+    assert found == pytest.approx(packets_per_s, rel=8e-3)
+
+
+def test_tcp_that_loses_a_tenth_keeps_less_than_a_megabyte_a_second(shelf: Catalog) -> None:
+    assert kept_at_loss(shelf.transport("tcp"), PATH, 0.1) * PATH.port_bytes_per_s < 1e6
 
 
 def test_a_loss_costs_a_halving_sender_what_its_window_lacks_until_it_is_back(shelf: Catalog) -> None:

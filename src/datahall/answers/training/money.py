@@ -20,7 +20,14 @@ def priced(plan: TrainingPlan) -> str:
         return f" It has no price: {cost.why_not}." if sold else f" Nobody prices {cost.chip}."
     took = f", where it takes {fmt(plan.longer_s, 's', 3)}" if plan.longer_s is not None else ""
     had = f"{cost.had.way.name}{took}{without(cost.had.way)}"
-    return f" It costs {fmt(cost.had.cost.value, 'usd')}, {had}{_least(plan)}{_budget(plan)}."
+    return f" It costs {fmt(cost.had.cost.value, 'usd')}, {had}{_least(plan)}{_budget(plan)}.{_bound(cost)}"
+
+
+def _bound(cost: TrainingCost) -> str:
+    """What the run pays only a part of: the whole term of a reservation, or hardware that is bought."""
+    if not cost.bound_usd:
+        return ""
+    return f" That is the hours of the run alone: {fmt(cost.bound_usd, 'usd')} are bound, which other work has to use."
 
 
 def _least(plan: TrainingPlan) -> str:

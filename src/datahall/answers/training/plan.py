@@ -298,7 +298,8 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
     return (
         *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
-        f"what is predicted (constants fitted on {framework.fitted_on})",
+        f"what is predicted (constants fitted on {framework.fitted_on}); it is that of tuned steps, and published "
+        "runs took up to three times as long",
         *adapter_notes(plan.job),
         *_preferred(plan),
         *_all_chips(plan),

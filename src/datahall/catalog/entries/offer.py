@@ -13,7 +13,7 @@ import msgspec
 from datahall.breakdown import Source
 from datahall.catalog.document import Table
 from datahall.catalog.fact import Entry, Fact, Field, read_fields
-from datahall.units import DAY_S
+from datahall.units import DAY_S, YEAR_S
 
 
 class PriceKind(NamedTuple):
@@ -23,6 +23,7 @@ class PriceKind(NamedTuple):
     called: str  # who has it so
     sold: str  # who sells it so
     reserved: bool = False
+    term_s: float = 0.0  # that whoever has it so pays for at least
 
     @property
     def key(self) -> str:
@@ -36,8 +37,8 @@ PRICE_KINDS = {
     for kind in (
         PriceKind("on-demand", "rented on demand", "on demand"),
         PriceKind("spot", "on spot", "on spot"),
-        PriceKind("reserved-1y", "reserved for a year", "for a year", reserved=True),
-        PriceKind("reserved-3y", "reserved for 3 years", "for three years", reserved=True),
+        PriceKind("reserved-1y", "reserved for a year", "for a year", reserved=True, term_s=YEAR_S),
+        PriceKind("reserved-3y", "reserved for 3 years", "for three years", reserved=True, term_s=3 * YEAR_S),
     )
 }
 OFFER_KINDS = (

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from datahall.breakdown import Breakdown
+from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.ways import Way, not_priced
 
 
@@ -17,6 +18,13 @@ class Paid(NamedTuple):
     chip_hours: Breakdown  # of all chips that there are, with what failures add, and on spot preemptions
     elapsed_s: float
     cost: Breakdown
+
+    @property
+    def bound_usd(self) -> float:
+        """What a reservation costs whose term is longer than the run, all of it [USD]; 0 where none is."""
+        market = self.way.market
+        term_s = 0.0 if market is None else PRICE_KINDS[market.kind].term_s
+        return self.cost.value * term_s / self.elapsed_s if term_s > self.elapsed_s else 0.0
 
 
 class TrainingCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +45,13 @@ class TrainingCost(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         return None if self.had is None else self.had.cost.value
+
+    @property
+    def bound_usd(self) -> float:
+        """What has to be paid the cheapest way for more than the run: its whole term, or the hardware [USD]."""
+        if self.had is not None and self.had.way.buying == "own":
+            return 0.0 if self.upfront is None else self.upfront.value
+        return 0.0 if self.had is None else self.had.bound_usd
 
     @property
     def why_not(self) -> str:

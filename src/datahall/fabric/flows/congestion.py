@@ -69,25 +69,37 @@ def selective_repeat_fraction(loss_fraction: float) -> float:
     return 1.0 - loss_fraction
 
 
-def square_root_fraction(loss_fraction: float, window_packets: float) -> float:
-    """Share of the bandwidth of a sender that halves its window at each loss: √(3/2) / (W · √p), at most 1 − p.
+def halving_fraction(loss_fraction: float, window_packets: float, timeout_round_trips: float) -> float:
+    """Share of the bandwidth of a sender that halves its window at a loss, or waits where only a timeout tells of it.
 
-    Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997.
+        1 / (W · (√(2p/3) + T · min(1, 3·√(3p/8)) · p · (1 + 32·p²))), at most 1 − p
 
-    >>> round(square_root_fraction(1e-4, 200), 3), square_root_fraction(0.0, 200)
+    T is the retransmission timeout in round trips: with few packets under way there are no three duplicates that tell
+    of a loss, and the timeout doubles each time it is waited for again.  Padhye, Firoiu, Towsley and Kurose, "Modeling
+    TCP throughput", SIGCOMM 1998, with one acknowledgement for each packet (RFC 5348, 3.1).  For T = 0 it is
+    √(3/2) / (W·√p) of Mathis et al. 1997.
+
+    >>> round(halving_fraction(1e-4, 200, 0.0), 3), halving_fraction(0.0, 200, 1000.0)
     (0.612, 1.0)
+    >>> round(halving_fraction(1e-2, 100, 1000.0), 5)
+    0.0052
     """
-    found = sqrt(1.5 / loss_fraction) / window_packets if loss_fraction else inf
-    return min(1.0 - loss_fraction, found)
+    p = loss_fraction
+    rounds = sqrt(2.0 * p / 3.0)  # a packet, where duplicates tell of each loss
+    waits = timeout_round_trips * min(1.0, 3.0 * sqrt(3.0 * p / 8.0)) * p * (1.0 + 32.0 * p**2)
+    found = 1.0 / (window_packets * (rounds + waits)) if p else inf
+    return min(1.0 - p, found)
 
 
-def repeated_fraction(repeat: Repeat, loss_fraction: float, window: float) -> float:
+def repeated_fraction(
+    repeat: Repeat, loss_fraction: float, window: float, timeout_round_trips: float
+) -> float:
     """Goodput over bandwidth, by what is sent again after a loss."""
     if repeat == "go-back-n":
         return go_back_n_fraction(loss_fraction, window)
     if repeat == "selective":
         return selective_repeat_fraction(loss_fraction)
-    return square_root_fraction(loss_fraction, window)
+    return halving_fraction(loss_fraction, window, timeout_round_trips)
 
 
 def timeout_s(loss_fraction: float, retransmit_s: float) -> float:
@@ -147,14 +159,17 @@ class Carrier(msgspec.Struct, frozen=True, kw_only=True):
         if self.transport.settles:
             start = start_up_s(num_bytes, bytes_per_s, 2.0 * latency_s)
         round_trip_s = 2.0 * float(np.mean(latency_s)) if start.size else 0.0
-        kept = self._kept_fraction(window_packets(bytes_per_s, round_trip_s, self.transport.mtu_bytes))
+        kept = self._kept_fraction(bytes_per_s, round_trip_s)
         return Effect(start, self.wait_s, self.transport.steady_fraction * kept)
 
-    def _kept_fraction(self, window: float) -> float:
+    def _kept_fraction(self, bytes_per_s: float, round_trip_s: float) -> float:
         """What losses leave of the rate."""
-        if not self.loss_fraction:
-            return 1.0
-        return repeated_fraction(self.repeat, self.loss_fraction, window)
+        if not self.loss_fraction or not round_trip_s:
+            return 1.0 - self.loss_fraction
+        window = window_packets(bytes_per_s, round_trip_s, self.transport.mtu_bytes)
+        return repeated_fraction(
+            self.repeat, self.loss_fraction, window, self.transport.timeout_s / round_trip_s
+        )
 
 
 def paused_links(paths: Paths, link: int, num_links: int) -> Ints:

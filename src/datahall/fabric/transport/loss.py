@@ -19,7 +19,8 @@ def window(transport: Transport, path: Path) -> float:
 
 def kept_at_loss(transport: Transport, path: Path, loss_fraction: float) -> float:
     """Share of the payload rate that is left where each packet is lost with a probability."""
-    return repeated_fraction(transport.repeat, loss_fraction, window(transport, path))
+    timeout_round_trips = transport.timeout_s / round_trip_s(transport, path)
+    return repeated_fraction(transport.repeat, loss_fraction, window(transport, path), timeout_round_trips)
 
 
 def one_loss_s(transport: Transport, path: Path) -> float:

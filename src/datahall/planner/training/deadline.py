@@ -24,7 +24,9 @@ from datahall.training.setup import of_any_size
 from datahall.training.step.step import Job
 
 FEW_SERVERS = 8  # of which all numbers above the fewest are tried
-MOST_WORSE = 2  # numbers of chips above the fewest that are tried and have no less of the objective
+MOST_WORSE = (
+    2  # numbers of chips above the fewest that are tried and have no less of the objective, by any way
+)
 MOST_HALVINGS = 4  # of what lies between a number of chips that is too late and one that is in time
 
 
@@ -135,22 +137,33 @@ def _known(value: float) -> float | None:
 def _least(fewest: TrainingPlan, counts: Iterable[int], tries: _Tries, *, worse: int) -> TrainingPlan:
     """Of the plans in time the one with the least of the objective, within the budget if one is.
 
-    More chips are tried until so many numbers of them one after the other give no less of it.
+    More chips are tried until so many numbers of them one after the other give no less of it, by no way to have them:
+    one more way that is allowed never ends the walk of another.
     """
     aim = tries.asked.aim
     if aim.objective == FEWEST_CHIPS and not aim.over(fewest):
         return fewest
-    left, best = worse, min(aim.pays(plan) for plan in tries.weighed if plan.in_time)
+    left = worse
+    best: dict[str, float] = {}
+    for plan in tries.weighed:
+        _lowered(best, aim.pays(plan) if plan.in_time else {})
     above = fewest.num_chips
     for num_chips in counts:
         if not left:
             break
         if all(one.num_chips != num_chips for one in tries.counts):
-            plan = tries.add(num_chips, above)
-            value = inf if plan is None or not plan.in_time else aim.pays(plan)
-            left, best = (worse, value) if value < best else (left - 1, best)
+            found = tries.add(num_chips, above)
+            pays = {} if found is None or not found.in_time else aim.pays(found)
+            left = worse if _lowered(best, pays) else left - 1
         above = num_chips
     return min((plan for plan in tries.weighed if plan.in_time), key=aim.key)
+
+
+def _lowered(best: dict[str, float], pays: dict[str, float]) -> bool:
+    """Whether some way is paid less than its least so far, which it becomes."""
+    less = {way: value for way, value in pays.items() if value < best.get(way, inf)}
+    best.update(less)
+    return bool(less)
 
 
 def _in_time(plan: TrainingPlan, server: int, tries: _Tries, too_few: tuple[Refusal, ...]) -> TrainingPlan:

@@ -20,7 +20,7 @@ from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
 from datahall.planner.training.early import chips_of
 from datahall.planner.training.late import mended
-from datahall.planner.training.money.aim import aim_of
+from datahall.planner.training.money.aim import Aim, aim_of
 from datahall.planner.training.money.budget import within_budget
 from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.money.supply import with_supply
@@ -31,6 +31,7 @@ from datahall.reliability.simulation.story import GIVEN_UP_AFTER
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import LaidOut, laid_out
 from datahall.training.layout.search import Loss, search
@@ -183,4 +184,28 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
         aim=aim,
     )
     most_chips = own_chips(scenario.one(FabricDesign), scenario.catalog) or MOST_CHIPS
-    return partial(plan_by_deadline, dated, asked.deadline_s, most_chips)
+    by_deadline = partial(plan_by_deadline, dated, asked.deadline_s, most_chips)
+    alone = _on_spot_alone(scenario) if aim.is_money else None
+    return by_deadline if alone is None else partial(_cheaper, by_deadline, search_of(alone), aim)
+
+
+def _on_spot_alone(scenario: Scenario) -> Scenario | None:
+    """The question where spot is the only way to have the chips, where it is one of several."""
+    asked = scenario.one(Purchase)
+    others = any(way not in ("spot", "api") for way in asked.buy)
+    if "spot" not in asked.buy or not others:
+        return None
+    return scenario.having(msgspec.structs.replace(asked, buy=("spot",)))
+
+
+def _cheaper(
+    planned: Callable[[], TrainingPlan], on_spot: Callable[[], TrainingPlan], aim: Aim
+) -> TrainingPlan:
+    """The cheaper of two plans: the layouts and numbers of chips that spot needs are those of a run that is preempted,
+    and not those of the run beside it."""
+    found = planned()
+    try:
+        other = aim.priced(on_spot())
+    except InfeasibleError:
+        return found
+    return min(found, other, key=aim.key)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from datahall.planner.plan import FEWEST_CHIPS, Objective, objective_of
-from datahall.planner.training.money.cost import cost_usd, with_cost
+from datahall.planner.training.money.cost import cost_usd, costs_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
@@ -38,9 +38,16 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
         over = self.over(plan)
         return over, cost_usd(plan) if over else self.value(plan), plan.num_chips
 
-    def pays(self, plan: TrainingPlan) -> float:
-        """What tells whether still more chips are worth a look."""
-        return cost_usd(plan) if self.objective == FEWEST_CHIPS else self.value(plan)
+    def pays(self, plan: TrainingPlan) -> dict[str, float]:
+        """What tells whether still more chips are worth a look: of money what each way to have them takes."""
+        if self.is_money or self.objective == FEWEST_CHIPS:
+            return costs_usd(plan)
+        return {self.objective.name: self.value(plan)}
+
+    @property
+    def is_money(self) -> bool:
+        """Whether the least cost is wanted."""
+        return self.objective == objective_of("cost")
 
 
 FEWEST = Aim(objective=FEWEST_CHIPS, value=lambda plan: float(plan.num_chips))

@@ -119,6 +119,12 @@ def cost_usd(plan: TrainingPlan) -> float:
     return inf if found is None or found.cost_usd is None else found.cost_usd
 
 
+def costs_usd(plan: TrainingPlan) -> dict[str, float]:
+    """What a plan costs each way that is priced."""
+    found = plan.section(TrainingCost)
+    return {} if found is None else {one.way.name: one.cost.value for one in found.paid}
+
+
 def chip_hours(plan: TrainingPlan) -> float:
     """Hours of all its chips that are paid, as it is had; infinite where it never ends."""
     found = plan.section(TrainingCost)
