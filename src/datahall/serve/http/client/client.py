@@ -6,12 +6,12 @@ import asyncio
 import ssl
 
 from datahall.serve.http import framing
+from datahall.serve.http.client.origin import Origin
+from datahall.serve.http.client.outgoing import Outgoing
 from datahall.serve.http.deadlines import Deadlines
 from datahall.serve.http.failures import CannotConnect, Interrupted
 from datahall.serve.http.framing import Headers
 from datahall.serve.http.limits import Timeouts
-from datahall.serve.http.client.origin import Origin
-from datahall.serve.http.client.outgoing import Outgoing
 from datahall.serve.http.response import Response
 from datahall.serve.http.tls import client_tls
 
