@@ -63,9 +63,9 @@ class Client:
         return await self._ask(await self._connect(timeouts), data, timeouts)
 
     def close(self) -> None:
-        """Break off everything."""
+        """Break off everything; who waits for an answer is told."""
         for connection in [*self._all]:
-            connection.cancel()
+            connection.close()
 
     async def _ask(self, connection: Outgoing, data: bytes, timeouts: Timeouts) -> Response:
         try:
