@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from datahall.serve.http import Exchange
-from datahall.serve.modelserver.answering import retry_after
+from datahall.serve.modelserver.answering import NOT_READY_S, detail, ready, retry_after
 from datahall.serve.modelserver.refused import BadInput, Refused, UnknownModel
 from datahall.serve.modelserver.runners.runner import Arrays
 from datahall.serve.modelserver.shelf import Shelf
@@ -54,7 +54,7 @@ class Predict:
         try:
             features = _REQUESTS.decode(exchange.request.body).features
         except (msgspec.DecodeError, RecursionError) as error:
-            _send(exchange, 422, [_problem(str(error))])
+            exchange.send(422, detail([_problem(str(error))]))
             return
         try:
             version = self._shelf.get(self._name)
@@ -67,11 +67,11 @@ class Predict:
             def done(answer: Arrays | BaseException) -> None:
                 latency_s = perf_counter() - asked_s
                 if isinstance(answer, BaseException):
-                    _send(exchange, 500, str(answer) or type(answer).__name__)
+                    exchange.send(500, detail(str(answer) or type(answer).__name__))
                     return
                 prediction = np.asarray(answer[output]).ravel()
                 if prediction.dtype.kind not in "biuf" or not np.isfinite(prediction).all():
-                    _send(exchange, 500, "the model answered what is no finite number")
+                    exchange.send(500, detail("the model answered what is no finite number"))
                     return
                 version.latencies_s.append(latency_s)
                 said = _PredictResponse(prediction.astype(float).tolist(), round(1e3 * latency_s, 2))
@@ -79,14 +79,12 @@ class Predict:
 
             exchange.on_gone(version.submit({declared.name: row}, done).cancel)
         except BadInput as refusal:
-            _send(
-                exchange, 422, [{"type": "value_error", "loc": ["body", "features"], "msg": refusal.message}]
-            )
+            problem = {"type": "value_error", "loc": ["body", "features"], "msg": refusal.message}
+            exchange.send(422, detail([problem]))
         except UnknownModel:
-            exchange.send(503, _ENCODER.encode({"detail": "the model is not loaded"}), retry_after(1.0))
+            exchange.send(503, detail("the model is not loaded"), retry_after(NOT_READY_S))
         except Refused as refusal:
-            body = _ENCODER.encode({"detail": refusal.message})
-            exchange.send(refusal.status, body, retry_after(refusal.retry_after_s))
+            exchange.send(refusal.status, detail(refusal.message), retry_after(refusal.retry_after_s))
 
     def health(self, exchange: Exchange) -> None:
         """Whether the model is there, and how long its last answers took."""
@@ -96,23 +94,12 @@ class Predict:
         )
         exchange.send(200, _ENCODER.encode(said))
 
-    def live(self, exchange: Exchange) -> None:
-        exchange.send(200, b'{"status":"live"}')
-
     def ready(self, exchange: Exchange) -> None:
-        """503 until the model answers, so that nobody sends requests here before."""
-        if self._is_loaded:
-            exchange.send(200, b'{"status":"ready"}')
-        else:
-            exchange.send(503, b'{"status":"loading"}', retry_after(1.0))
+        ready(exchange, is_ready=self._is_loaded)
 
     @property
     def _is_loaded(self) -> bool:
         return bool(self._shelf.versions_of(self._name))
-
-
-def _send(exchange: Exchange, status: int, detail: object) -> None:
-    exchange.send(status, _ENCODER.encode({"detail": detail}))
 
 
 def _problem(message: str) -> dict[str, object]:

@@ -21,7 +21,13 @@ DATATYPES = {
     "FP16": "float16", "FP32": "float32", "FP64": "float64", "BYTES": "object",
 }  # fmt: skip
 WORDS = {name: word for word, name in DATATYPES.items()}
-SENT_AS = {"b": "b", "i": "iu", "u": "iu", "f": "fiu"}  # kinds of JSON's values that a kind of NumPy's takes
+SENT_AS = {
+    "b": "b",
+    "i": "iu",
+    "u": "iu",
+    "f": "fiu",
+    "O": "U",
+}  # kinds of JSON's values that a kind of NumPy's takes
 
 
 class Tensor(msgspec.Struct, frozen=True):
@@ -66,18 +72,15 @@ def array_of(
 
 def _cast(name: str, data: object, datatype: str) -> Array:
     """The data as an array of the type, every value as it was sent: nothing wraps, and no text is a number."""
-    wrong = BadInput(f"{name}: the data are not {datatype}")
+    dtype = np.dtype(DATATYPES[datatype])
     try:
         sent = np.asarray(data)
     except ValueError:  # ragged
-        raise wrong from None
-    if datatype == "BYTES":
-        if sent.dtype.kind != "U":
-            raise wrong
-        return sent.astype(object)
-    dtype = np.dtype(DATATYPES[datatype])
+        raise BadInput(f"{name}: the data are not {datatype}") from None
     if sent.dtype.kind not in SENT_AS[dtype.kind] and sent.size:
-        raise wrong
+        raise BadInput(f"{name}: the data are not {datatype}")
+    if dtype.kind == "O":
+        return sent.astype(object)
     with np.errstate(over="ignore", invalid="ignore"):
         cast = sent.astype(dtype, copy=False)
     kept = np.isfinite(cast) if dtype.kind == "f" else cast == sent
