@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datahall.serve.gateway.running import Running
 
 EXAMPLES = (
+    "datahall serve",
     "datahall serve gateway.toml",
     "datahall serve gateway.toml --listen 127.0.0.1:9000",
 )
@@ -30,17 +31,17 @@ class Serve(click.Command):
 
 
 @click.command("serve", cls=Serve, context_settings=SETTINGS)
-@click.argument("file", metavar="GATEWAY.TOML")
+@click.argument("file", metavar="[GATEWAY.TOML]", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen, in place of what the file says.")
 @click.option(
     "--state", metavar="FOLDER", help="Where keys and usage are kept, in place of what the file says."
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def serve(file: str, listen: str | None, state: str | None, debug: bool) -> None:
-    """An endpoint for models of many servers: keys, limits, budgets, routing, retries.
+def serve(file: str | None, listen: str | None, state: str | None, debug: bool) -> None:
+    """An endpoint for models: keys, limits, budgets, routing, retries, before many servers.
 
-    It speaks OpenAI's API and Anthropic's messages. SIGTERM lets requests end and closes the books.
-    What is wrong with a file: datahall check FILE.
+    Without a file it answers with a small model that runs in this process. SIGTERM lets requests end and closes the
+    books. What is wrong with a file: datahall check FILE.
     """
     del debug  # read from the arguments where errors are caught
     try:
@@ -52,11 +53,11 @@ def serve(file: str, listen: str | None, state: str | None, debug: bool) -> None
         ) from None
     import msgspec
 
-    from datahall.serve.config import read_settings
+    from datahall.serve.config import Settings, read_settings
     from datahall.serve.config.values import Wrong, address, is_loopback
     from datahall.serve.gateway.running import run_gateway
 
-    settings = read_settings(Path(file), datetime.now(UTC).date())
+    settings = Settings() if file is None else read_settings(Path(file), datetime.now(UTC).date())
     server = settings.server
     if listen is not None:
         try:
@@ -72,7 +73,13 @@ def serve(file: str, listen: str | None, state: str | None, debug: bool) -> None
             )
     if state is not None:
         server = msgspec.structs.replace(server, state=state)
-    if not run(run_gateway(msgspec.structs.replace(settings, server=server), tell)):
+    if file is None:
+        from datahall.serve.gateway.embedded import run_embedded
+
+        work = run_embedded(server, tell, lambda line: click.echo(line, err=True))
+    else:
+        work = run_gateway(msgspec.structs.replace(settings, server=server), tell)
+    if not run(work):
         raise InfeasibleError("requests were broken off, as they did not end in time", hint="a longer drain")
 
 
