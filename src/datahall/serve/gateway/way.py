@@ -151,7 +151,9 @@ class Way:
 
     async def _pass_stream(self, answer: Answer, question: Question) -> None:
         exchange, response = self._exchange, answer.response
-        passage = self._passage = Passage(hides_usage=not question.wants_usage)
+        translation = answer.translation
+        hides = not question.wants_usage and question.kind != "messages"
+        passage = self._passage = Passage(hides_usage=hides)
         self._status = response.status
         exchange.start(response.status, [*self._headers(), *STREAMED])
         piece = answer.first
@@ -159,6 +161,8 @@ class Way:
         try:
             while piece:
                 passed = passage.feed(piece)
+                if translation is not None:
+                    passed = translation.events(passed)
                 exchange.write(passed)
                 if keeping is not None:
                     keeping.add(passed)
@@ -168,7 +172,8 @@ class Way:
         except Failure as failure:
             self._outcome = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
-            exchange.write(event(broken.body(False)))
+            is_anthropic = question.kind == "messages"
+            exchange.write(event(broken.body(is_anthropic), "error" if is_anthropic else ""))
         else:
             self._outcome = "answered"
             if keeping is not None and passage.usage is not None:
