@@ -127,9 +127,9 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
         server = msgspec.structs.replace(server, state=state)
     if settings is not None:
         return run_gateway(msgspec.structs.replace(settings, server=server), tell)
-    from datahall.serve.modelserver.llm.running import run_embedded
+    from datahall.serve.gateway.embedded import run_embedded
 
-    return run_embedded(server, lambda line: click.echo(line, err=True), tell)
+    return run_embedded(server, tell, lambda line: click.echo(line, err=True))
 
 
 def spelled_flag(name: str, value: str | None) -> str:

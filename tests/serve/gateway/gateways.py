@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from datahall.serve.cache.exact import Bounds
 from datahall.serve.gateway.ended import Ended
 from datahall.serve.gateway.gateway import Gateway
+from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.http import Client, Exchange, Origin, Response, Server, Timeouts, serve
 from datahall.serve.ledger.folder import Folder
@@ -44,11 +46,13 @@ def piece(**fields: object) -> bytes:
     return b"data: " + msgspec.json.encode(fields) + b"\n\n"
 
 
-def word(text: str) -> bytes:
-    return piece(choices=[{"index": 0, "delta": {"content": text}}])
+def word(text: str, finish: str | None = None) -> bytes:
+    return piece(
+        id="c", model="m", choices=[{"index": 0, "delta": {"content": text}, "finish_reason": finish}]
+    )
 
 
-STREAM = (word("one"), word("two"), word("three"))
+STREAM = (word("one"), word("two"), word("three", "stop"))
 LAST = piece(choices=[], usage=TOLD)
 
 
@@ -144,6 +148,7 @@ async def gateway(
     timeouts: Timeouts | None = None,
     others: dict[str, Handler] | None = None,
     anybody: bool = False,
+    bounds: Bounds | None = None,
     **of_model: Any,
 ) -> AsyncIterator[World]:
     """A gateway with one model `m` of one upstream a handler, and others of one each."""
@@ -171,7 +176,13 @@ async def gateway(
         )
         store.close()
         ledger = Ledger(folder, {one.name: PRICE for one in models}, time_ns())
-        front = Gateway(ledger, models, random, anybody=key if anybody else None)
+        front = Gateway(
+            ledger,
+            models,
+            random,
+            anybody=key if anybody else None,
+            answers=Answers(bounds) if bounds else None,
+        )
         server = await serve(front)
         world = World(front, server, secret, key, [*asked, *spare.values()])
         front.on_end = world.ended.append

@@ -11,6 +11,7 @@ import msgspec
 
 from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, nearest
+from datahall.serve.cache.exact import Bounds
 from datahall.serve.config import values
 from datahall.serve.config.settings import (
     ModelSettings,
@@ -80,7 +81,13 @@ TARGET: Keys = {
     "model": ("model", values.text),
     "cost": ("cost_nano_usd", values.dollars),
 }
-TABLES = ("server", "upstream", "model")
+CACHE: Keys = {
+    "size": ("most_bytes", values.size),
+    "tenant": ("tenant_bytes", values.size),
+    "answer": ("answer_bytes", values.size),
+    "ttl": ("ttl_s", values.seconds()),
+}
+TABLES = ("server", "cache", "upstream", "model")
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
 
@@ -114,12 +121,16 @@ class _Reading:
             if name not in TABLES:
                 self._unknown((name,), name, TABLES)
         server = self._server(self._table("server"))
+        found = self._fields(("cache",), self._table("cache"), CACHE)
+        cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
         models = self._each("model", self._model)
         self._hang_together(server, upstreams, models)
         if self._problems:
             raise DocumentError(self._document.path, sorted(self._problems, key=_line))
-        return Settings(server=server, upstreams=tuple(upstreams.values()), models=tuple(models.values()))
+        return Settings(
+            server=server, cache=cache, upstreams=tuple(upstreams.values()), models=tuple(models.values())
+        )
 
     # tables
 

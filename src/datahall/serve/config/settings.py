@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.ledger.money import FREE, Price
 
@@ -64,5 +65,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All that a gateway is told."""
 
     server: ServerSettings = ServerSettings()
+    cache: Bounds | None = None  # of answers that are given again; nothing: none is
     upstreams: tuple[UpstreamSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()

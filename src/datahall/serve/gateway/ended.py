@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from datahall.serve.gateway.question import Question
 from datahall.serve.ledger.key import Key
@@ -18,7 +18,7 @@ class Ended(NamedTuple):
     question: Question
     served: str  # the model that answered; nothing where none did
     status: int
-    outcome: Outcome
+    outcome: Outcome | Literal["cached"]
     usage: Usage
     charged_nano_usd: int
     began_ns: int

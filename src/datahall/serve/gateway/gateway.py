@@ -13,6 +13,7 @@ import msgspec
 
 from datahall.serve.gateway import way
 from datahall.serve.gateway.ended import Ended
+from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
@@ -41,6 +42,7 @@ class Gateway:
         random: Random,
         *,
         anybody: Key | None = None,
+        answers: Answers | None = None,
         page: Callable[[], bytes] | None = None,
         on_end: Callable[[Ended], None] | None = None,
     ) -> None:
@@ -48,6 +50,7 @@ class Gateway:
         self.models = {model.name: model for model in models}
         self.others = {model.name: model.others for model in models}
         self.random = random
+        self.answers = answers
         self.budget = RetryBudget()
         self.loop = asyncio.get_running_loop()
         self.on_end = on_end

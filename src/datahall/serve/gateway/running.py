@@ -15,6 +15,7 @@ from datahall.serve.config.settings import Settings
 from datahall.serve.ending import serve_until_told
 from datahall.serve.gateway.build import build_models, close_all
 from datahall.serve.gateway.gateway import Gateway
+from datahall.serve.gateway.keeping import Answers
 from datahall.serve.http import Handler, serve
 from datahall.serve.http.tls import server_tls
 from datahall.serve.ledger.folder import Folder, usual_folder
@@ -51,7 +52,8 @@ async def run_gateway(
     commits = GroupCommit(ledger)
     asking = asyncio.ensure_future(watch(upstreams))
     try:
-        gateway = Gateway(ledger, models, random, anybody=anybody)
+        answers = None if settings.cache is None else Answers(settings.cache)
+        gateway = Gateway(ledger, models, random, anybody=anybody, answers=answers)
         told = settings.server
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
         server = await serve(gateway, (told.host, told.port), told.limits, tls)

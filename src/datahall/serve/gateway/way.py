@@ -1,6 +1,6 @@
 """The way of a request, whole:
 
-    authenticate → read → admit → route → ask (again, hedged, elsewhere) → pass on → settle
+    authenticate → read → recall → admit → route → ask (again, hedged, elsewhere) → pass on → keep → settle
 
 Whatever happens on it, what was admitted is settled exactly once: in full, for what was delivered, or not at all.
 """
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from datahall.serve.gateway.attempts import Answer, Attempts
 from datahall.serve.gateway.ended import Ended
+from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
 from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, read_question
@@ -36,7 +37,9 @@ async def answer(gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
     way = Way(gateway, exchange, kind)
     try:
         way.enter()
-        await way.ask()
+        if gateway.answers is None or not await way.recall(gateway.answers):
+            way.admit()
+            await way.ask()
     except Refused as refused:
         way.refuse(refused)
     finally:
@@ -47,8 +50,8 @@ class Way:
     """One request on its way, and what is known of it so far."""
 
     __slots__ = (
-        "_answer", "_attempts", "_began_ns", "_exchange", "_gateway", "_kind", "_models", "_outcome", "_passage",
-        "_question", "_reservation", "_served", "_status", "_usage", "key", "request_id",
+        "_answer", "_attempts", "_began_ns", "_exchange", "_gateway", "_keeping", "_kind", "_models", "_outcome",
+        "_passage", "_question", "_reservation", "_served", "_status", "_usage", "key", "request_id",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
@@ -59,6 +62,7 @@ class Way:
         self.request_id = gateway.next_id()
         self.key: Key | None = None
         self._question: Question | None = None
+        self._keeping: Keeping | None = None
         self._models: Sequence[Model] = ()
         self._reservation: Reservation | None = None
         self._attempts: Attempts | None = None
@@ -70,7 +74,7 @@ class Way:
         self._outcome: Outcome = "cancelled"
 
     def enter(self) -> None:
-        """Know who asks and for what, and hold what it may take."""
+        """Know who asks, and for what."""
         gateway, request = self._gateway, self._exchange.request
         if request.method != "POST":
             raise Refused(405, f"{request.path} is asked by POST", "method_not_allowed")
@@ -79,13 +83,39 @@ class Way:
         model = gateway.models.get(question.model)
         if model is None:
             raise unknown(question.model)
-        reservation = gateway.ledger.admit(
-            self.key, model.name, question.estimate, self._began_ns, gateway.others[model.name]
-        )
+        self._models = gateway.chain(model)
+
+    async def recall(self, answers: Answers) -> bool:
+        """Give again what the same tenant was answered to the same; whether there was anything."""
+        question, key, request = self._question, self.key, self._exchange.request
+        assert question is not None
+        assert key is not None
+        kept, keeping = await answers.recall(
+            key.customer, question.model, self._kind, request.body, request.header("cache-control"), self._began_ns,
+            self._models[0].deadline_s,
+        )  # fmt: skip
+        self._keeping = keeping
+        if kept is None or keeping is None:
+            return False
+        refusal = self._gateway.ledger.hit(key, question.model, kept.usage, self._began_ns)
+        if refusal is not None:
+            raise Refused.by_ledger(refusal)
+        self._served, self._status = question.model, 200
+        kind = "text/event-stream" if question.is_stream else "application/json"
+        self._exchange.send(200, keeping.given_again(kept), [*self._headers(), ("x-cache", "hit")], kind)
+        self._tell("cached", 0)
+        return True
+
+    def admit(self) -> None:
+        """Hold what it may take."""
+        gateway, question, key = self._gateway, self._question, self.key
+        assert question is not None
+        assert key is not None
+        others = gateway.others[question.model]
+        reservation = gateway.ledger.admit(key, question.model, question.estimate, self._began_ns, others)
         if isinstance(reservation, Refusal):
             raise Refused.by_ledger(reservation)
         self._reservation = reservation
-        self._models = gateway.chain(model)
 
     async def ask(self) -> None:
         """Have it answered by an upstream, and pass on what it says."""
@@ -110,6 +140,8 @@ class Way:
             if usage is None:  # it does not say: what can be counted
                 completion = min(len(body) // BYTES_PER_TOKEN, question.estimate.completion)
                 usage = Usage(question.estimate.prompt, 0, completion)
+            elif self._keeping is not None and self._served == question.model:
+                self._keeping.keep_whole(usage, body, self._began_ns)
             self._usage = usage
             self._outcome = "answered"
         else:
@@ -123,9 +155,13 @@ class Way:
         self._status = response.status
         exchange.start(response.status, [*self._headers(), *STREAMED])
         piece = answer.first
+        keeping = self._keeping if answer.model == question.model else None
         try:
             while piece:
-                exchange.write(passage.feed(piece))
+                passed = passage.feed(piece)
+                exchange.write(passed)
+                if keeping is not None:
+                    keeping.add(passed)
                 if exchange.must_wait:
                     await exchange.drain()
                 piece = await response.piece()
@@ -135,6 +171,8 @@ class Way:
             exchange.write(event(broken.body(False)))
         else:
             self._outcome = "answered"
+            if keeping is not None and passage.usage is not None:
+                keeping.keep_stream(passage.usage, self._began_ns)
         self.settle()
         exchange.end()
 
@@ -151,6 +189,8 @@ class Way:
         answer, self._answer = self._answer, None
         if answer is not None:
             answer.close()
+        if self._keeping is not None:
+            self._keeping.end()
         reservation, self._reservation = self._reservation, None
         question = self._question
         charged = 0
@@ -161,19 +201,19 @@ class Way:
             charged = self._gateway.ledger.settle(
                 reservation, self._usage, self._outcome, self._served, wasted
             )
-            self._tell(charged)
+            self._tell(self._outcome, charged)
 
     def _release(self) -> None:
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
             self._gateway.ledger.release(reservation)
 
-    def _tell(self, charged: int) -> None:
+    def _tell(self, outcome: Outcome | Literal["cached"], charged: int) -> None:
         on_end = self._gateway.on_end
         if on_end is not None and self.key is not None and self._question is not None:
             on_end(
                 Ended(
-                    self.request_id, self.key, self._question, self._served, self._status, self._outcome, self._usage,
+                    self.request_id, self.key, self._question, self._served, self._status, outcome, self._usage,
                     charged, self._began_ns,
                 )
             )  # fmt: skip
