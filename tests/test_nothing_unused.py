@@ -178,6 +178,16 @@ KEPT_FIELDS = {
     "inference.fleet.response_cache.Savings.response_fraction": "as above",
     "inference.simulation.run.ReplicaUse.free_blocks": "tests see by it that every block comes back",
     "power.account.Energy.step_j": "what a step draws, beside what a token does",
+    **{
+        f"serve.modelserver.llm.request.{field}": "given to the engine with the rest of the request"
+        for field in (
+            *(f"ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
+            *(f"ChatRequest.{name}" for name in ("response_format", "tool_choice", "top_logprobs", "top_p")),
+            "Message.tool_call_id",
+        )
+    },
+    "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",
+    "serve.modelserver.predict._HealthResponse.avg_latency_ms": "the lab has it in every answer",
     "validation.collectives.health.Fault.url": "where a fault is reported",
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
     "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -13,6 +12,7 @@ import msgspec
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.config.settings import Settings
+from datahall.serve.ending import serve_until_told
 from datahall.serve.gateway.build import build_models, close_all
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
@@ -59,44 +59,23 @@ async def run_gateway(
         server = await serve(gateway, (told.host, told.port), told.limits, tls)
         host = f"[{told.host}]" if ":" in told.host else told.host
         scheme = "https" if tls else "http"
-        with _ending() as end:
-            when_ready(
-                Running(
-                    url=f"{scheme}://{host}:{server.port}",
-                    models=tuple(gateway.models),
-                    secret=secret,
-                    has_auth=told.has_auth,
-                )
-            )
-            await end.wait()
+        running = Running(
+            url=f"{scheme}://{host}:{server.port}",
+            models=tuple(gateway.models),
+            secret=secret,
+            has_auth=told.has_auth,
+        )
+
+        def drain() -> None:
             gateway.is_draining = True
-            end.clear()
-            closing = asyncio.ensure_future(server.close(told.drain_s))
-            hurry = asyncio.ensure_future(end.wait())
-            await asyncio.wait((closing, hurry), return_when=asyncio.FIRST_COMPLETED)
-            if not closing.done():
-                await server.close()
-            hurry.cancel()
-            return await closing
+
+        return await serve_until_told(
+            server, told.drain_s, when_ready=lambda: when_ready(running), when_told=drain
+        )
     finally:
         asking.cancel()
         close_all(upstreams)
         await asyncio.get_running_loop().run_in_executor(None, commits.stop)
-
-
-class _ending:
-    """An event that SIGTERM and SIGINT set."""
-
-    def __enter__(self) -> asyncio.Event:
-        self._event = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._event.set)
-        return self._event
-
-    def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.remove_signal_handler(number)
 
 
 def _keys(folder: Folder, has_auth: bool) -> tuple[str, Key | None]:
