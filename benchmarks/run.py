@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from commands import command_lines
 from kernels import kernel_lines, pass_lines
+from model_server import model_server_lines
 from serving import serving_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
@@ -45,6 +46,7 @@ def main() -> None:
                 *training_lines(),
                 *serving_lines(),
                 *run_lines(),
+                *model_server_lines(),
             ]
         )
     )

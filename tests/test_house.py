@@ -172,6 +172,7 @@ SHARES = (
     "overlap", "exposed", "ramp", "taper", "gain", "skew", "zipf", "jitter", "band", "scale",
     "percentile", "acceptance", "oversubscription", "hourly", "region", "ratios", "fractions", "shares",
     "tpot", "ttft", "throughput",  # bands of a prediction: measured over predicted
+    "temperature", "top_p", "penalty",  # of sampling, as OpenAI's clients send them
 )  # fmt: skip
 SHAPES = {
     "m", "n", "k", "rows", "batch", "query", "past", "q_len", "kv_len", "head_dim", "value_dim", "window",

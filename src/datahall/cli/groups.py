@@ -21,7 +21,9 @@ DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no
 # of every command, since one may be made before the root or without it, and is kept as it was made
 UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-SPECIAL = {"completion": "completion script for a shell"}  # not a question
+RUN = ("serve",)
+# not questions
+SPECIAL = {"serve": "an endpoint for models of many servers", "completion": "completion script for a shell"}
 
 
 class Root(click.Group):
@@ -35,6 +37,10 @@ class Root(click.Group):
             from datahall.cli.explain import explain
 
             return explain
+        if cmd_name == "serve":
+            from datahall.cli.serve import serve
+
+            return serve
         if cmd_name == "completion":
             from datahall.cli.completion import completion
 
@@ -73,6 +79,8 @@ class Root(click.Group):
                         if group.section == section
                     ]
                 )
+        with formatter.section("Run"):
+            formatter.write_dl([(name, SPECIAL[name]) for name in RUN])
 
 
 def _listed(name: str, about: str) -> str:

@@ -241,6 +241,17 @@ async def test_nobody_there_is_said() -> None:
 
 
 @running
+async def test_who_waits_hears_that_the_client_is_closed() -> None:
+    async with saying(b"", then_close=False) as port:
+        client = Client(Origin("127.0.0.1", port))
+        asking = asyncio.ensure_future(client.request("GET", "/"))
+        await asyncio.sleep(0.01)
+        client.close()
+        with pytest.raises(Interrupted):
+            await asking
+
+
+@running
 async def test_an_answer_larger_than_wanted_is_broken_off() -> None:
     async with serving(lambda exchange: exchange.send(200, b"x" * 1000)) as server:
         client = client_of(server)

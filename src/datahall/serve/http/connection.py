@@ -245,6 +245,10 @@ class WireExchange(Exchange):
             return
         self._connection.transport.write(framing.chunk(piece) if self._is_chunked else piece)
 
+    @property
+    def must_wait(self) -> bool:
+        return self._connection.can_write is not None
+
     async def drain(self) -> None:
         waiting = self._connection.can_write
         if waiting is not None:

@@ -68,6 +68,11 @@ class Exchange:
         """Send one piece; pieces that are written together go out together."""
         raise NotImplementedError
 
+    @property
+    def must_wait(self) -> bool:
+        """Whether the client has so much to read that `drain` would wait."""
+        return False
+
     async def drain(self) -> None:
         """Wait until the client has read enough for more to be written."""
 

@@ -46,6 +46,10 @@ class LocalExchange(Exchange):
         if self._response is not None and piece and not self.is_gone:
             self._response.feed(piece)
 
+    @property
+    def must_wait(self) -> bool:
+        return self._can_write is not None
+
     async def drain(self) -> None:
         if self._can_write is not None:
             await self._can_write

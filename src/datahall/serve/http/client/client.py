@@ -17,6 +17,7 @@ from datahall.serve.http.tls import client_tls
 
 IDLE_S = 20.0  # that a connection is kept without a request; servers keep theirs longer
 MOST_IDLE = 256
+CLOSING_S = 0.1  # within which a kept connection turns out to have been closed before the request came
 
 
 class Client:
@@ -54,18 +55,19 @@ class Client:
         data = head.encode("latin-1") + body
         timeouts = timeouts or self._timeouts
         connection = self._kept() or await self._connect(timeouts)
+        began_s = self._loop.time()
         try:
             return await self._ask(connection, data, timeouts)
         except Interrupted:
             # a kept connection that the server was just closing: it has not read the request
-            if connection.is_fresh or connection.has_heard:
+            if connection.is_fresh or connection.has_heard or self._loop.time() > began_s + CLOSING_S:
                 raise
         return await self._ask(await self._connect(timeouts), data, timeouts)
 
     def close(self) -> None:
-        """Break off everything."""
+        """Break off everything; who waits for an answer is told."""
         for connection in [*self._all]:
-            connection.cancel()
+            connection.close()
 
     async def _ask(self, connection: Outgoing, data: bytes, timeouts: Timeouts) -> Response:
         try:

@@ -48,6 +48,10 @@ class Outgoing(asyncio.Protocol):
     def is_open(self) -> bool:
         return not self._transport.is_closing()
 
+    def close(self) -> None:
+        """Break off, and tell who waits."""
+        self._break(Interrupted("the client was closed"))
+
     # what the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
