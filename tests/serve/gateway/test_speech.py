@@ -197,7 +197,7 @@ def test_every_client_is_answered_by_every_upstream(api: str, path: str, is_stre
             else:
                 assert said["content"] == MESSAGE_SAID["content"]
             (ended,) = world.ended
-            assert (ended.usage.prompt, ended.usage.completion, ended.outcome) == (7, 3, "answered")
+            assert (ended.usage.prompt, ended.usage.completion, ended.result) == (7, 3, "answered")
             assert world.is_quiet
 
     run(work())

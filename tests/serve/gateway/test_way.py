@@ -30,7 +30,7 @@ async def test_a_whole_answer_is_passed_on_and_charged() -> None:
         assert (request.path, "authorization" in request.headers) == ("/v1/chat/completions", False)
         assert world.spent_nano_usd == COST
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
+        assert (ended.result, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
         assert ended.request_id == answer.headers["x-request-id"]
         assert world.is_quiet
 
@@ -84,7 +84,7 @@ async def test_an_upstream_that_dies_within_a_stream_is_an_error_in_it_and_what_
         assert b"upstream_failed" in text
         assert DONE not in text
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage.completion) == ("failed", 2)
+        assert (ended.result, ended.usage.completion) == ("failed", 2)
         assert world.is_quiet
 
 
@@ -121,7 +121,7 @@ def test_a_client_that_leaves_takes_the_upstream_with_it(is_stream: bool) -> Non
             await until(lambda: world.asked[0].num_gone == 1)
             await until(lambda: world.is_quiet)
             (ended,) = world.ended
-            assert (ended.outcome, ended.usage.completion) == ("cancelled", int(is_stream))
+            assert (ended.result, ended.usage.completion) == ("cancelled", int(is_stream))
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 

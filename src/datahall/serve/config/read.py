@@ -18,6 +18,7 @@ from datahall.serve.config.settings import (
     ServerSettings,
     Settings,
     TargetSettings,
+    TelemetrySettings,
     UpstreamSettings,
 )
 from datahall.serve.config.values import Reader, Wrong
@@ -87,7 +88,12 @@ CACHE: Keys = {
     "answer": ("answer_bytes", values.size),
     "ttl": ("ttl_s", values.seconds()),
 }
-TABLES = ("server", "cache", "upstream", "model")
+TELEMETRY: Keys = {
+    "log": ("log", values.text),
+    "traces": ("traces", values.url),
+    "traces_kept": ("kept_fraction", values.share),
+}
+TABLES = ("server", "telemetry", "cache", "upstream", "model")
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
 
@@ -121,6 +127,8 @@ class _Reading:
             if name not in TABLES:
                 self._unknown((name,), name, TABLES)
         server = self._server(self._table("server"))
+        told = self._fields(("telemetry",), self._table("telemetry"), TELEMETRY)
+        telemetry = TelemetrySettings(**told)
         found = self._fields(("cache",), self._table("cache"), CACHE)
         cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
@@ -129,7 +137,11 @@ class _Reading:
         if self._problems:
             raise DocumentError(self._document.path, sorted(self._problems, key=_line))
         return Settings(
-            server=server, cache=cache, upstreams=tuple(upstreams.values()), models=tuple(models.values())
+            server=server,
+            telemetry=telemetry,
+            cache=cache,
+            upstreams=tuple(upstreams.values()),
+            models=tuple(models.values()),
         )
 
     # tables

@@ -76,7 +76,7 @@ class _Failed(Exception):
 class Attempts:
     """The asking of one question."""
 
-    __slots__ = ("_budget", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
+    __slots__ = ("_budget", "_headers", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
 
     def __init__(
         self,
@@ -85,12 +85,14 @@ class Attempts:
         budget: RetryBudget,
         random: Random,
         loop: asyncio.AbstractEventLoop,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self._question = question
         self._latest_s = latest_s
         self._budget = budget
         self._random = random
         self._loop = loop
+        self._headers = (*JSON, *headers)
         self.num_sent = 0
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
@@ -165,7 +167,7 @@ class Attempts:
                 "POST",
                 upstream.base + PATHS[kind],
                 body,
-                (*JSON, *upstream.headers),
+                (*self._headers, *upstream.headers),
                 timeouts,
             )
             if response.status >= 300:
