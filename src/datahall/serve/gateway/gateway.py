@@ -21,6 +21,7 @@ from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
+from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.retry_budget import RetryBudget
@@ -146,7 +147,7 @@ class Gateway:
         if not self._has_open_metrics:
             self.known(exchange.request, time_ns())
         page = b"" if self._telemetry is None else self._telemetry.instruments.exposed()
-        exchange.send(200, page, content_type="text/plain; version=0.0.4; charset=utf-8")
+        exchange.send(200, page, content_type=CONTENT_TYPE)
 
     def _models(self, exchange: Exchange, name: str) -> None:
         key = self.known(exchange.request, time_ns())
