@@ -228,6 +228,7 @@ class _Reading:
             for target in model.targets:
                 if target.upstream not in upstreams:
                     self._unknown((*at, "upstreams"), target.upstream, upstreams)
+            self._idle(model)
             for key, others in (
                 ("fallbacks", model.fallbacks),
                 ("relief", (model.relief,) if model.relief else ()),
@@ -237,6 +238,22 @@ class _Reading:
                         self._unknown((*at, key), other, models)
                     elif other == model.name:
                         self._say((*at, key), "a model does not stand in for itself", "another model")
+
+    def _idle(self, model: ModelSettings) -> None:
+        """Keys of a model that change nothing as they stand."""
+        at = ("model", model.name)
+        said = self._table("model").get(model.name, {})
+        alone = len(model.targets) == 1
+        costs = any(target.cost_nano_usd for target in model.targets)
+        for key, is_idle, why in (
+            ("routing", alone, "there is one upstream"),
+            ("hedge", alone, "there is one upstream"),
+            ("routing", not alone and model.routing == "cost" and not costs, "no upstream has a cost"),
+            ("relief_at", not model.relief, "no model is the relief"),
+        ):
+            is_wrong = any(one.where == self._document.where(*at, key) for one in self._problems)
+            if key in said and is_idle and not is_wrong:
+                self._say((*at, key), f"{key} does nothing: {why}", "leave it out")
 
     # parts
 
