@@ -120,6 +120,7 @@ WRONG = {
         8,
         "no upstream has a cost",
     ),
+    "a name of other letters": (LEAST.replace("[model.m]", '[model."é"]'), 4, "is no name"),
     "a negative price": (LEAST + "price = { input = -1 }", 6, "0 or more"),
     "two prices": (LEAST + 'price = {}\npriced_as = "openai/gpt-4o"', 7, "stands beside price"),
     "a price that nobody lists": (LEAST + 'priced_as = "nobody/nothing"', 6, "nothing"),

@@ -232,14 +232,19 @@ async def test_limits_of_a_key_are_said_and_kept() -> None:
 
 @running
 async def test_a_budget_binds_among_many_at_once() -> None:
+    may_answer = asyncio.Event()
+
     async def slow(exchange: Exchange) -> None:
-        await asyncio.sleep(0.01)
+        await may_answer.wait()
         whole(exchange)
 
     room = 5
     held = (len(msgspec.json.encode(ASKED["messages"])) // 3 + 1) * 1_000 + 20 * 2_000
     async with gateway(slow, limits=Limits(budget_nano_usd=room * held)) as world:
-        answers = await asyncio.gather(*(world.say() for _ in range(40)))
+        asking = [asyncio.ensure_future(world.say()) for _ in range(40)]
+        await until(lambda: sum(one.done() for one in asking) == 40 - room)
+        may_answer.set()
+        answers = await asyncio.gather(*asking)
         statuses = sorted(status for status, _ in answers)
         assert statuses == [200] * room + [402] * (40 - room)
         assert world.spent_nano_usd == room * COST

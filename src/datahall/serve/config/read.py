@@ -94,6 +94,7 @@ TELEMETRY: Keys = {
     "traces_kept": ("kept_fraction", values.share),
 }
 TABLES = ("server", "telemetry", "cache", "upstream", "model")
+MOST_NAME = 200  # characters
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
 
@@ -267,6 +268,8 @@ class _Reading:
     def _each(self, kind: str, make: Callable[[str, Mapping[str, Any]], Any]) -> dict[str, Any]:
         found = {}
         for name, table in self._table(kind).items():
+            if not name.isascii() or not name.isprintable() or not 0 < len(name) <= MOST_NAME:
+                self._say((kind, name), f"{name!r} is no name", f"1 to {MOST_NAME} plain characters")
             if isinstance(table, dict):
                 found[name] = make(name, table)
             else:

@@ -18,7 +18,7 @@ from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
 from datahall.serve.gateway.speech.translation import Translation, Untranslatable
-from datahall.serve.http import CannotConnect, Failure, Response, TimedOut
+from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
 from datahall.serve.upstreams.pool import NoTarget
 from datahall.serve.upstreams.retry_after import retry_after_s
@@ -113,11 +113,13 @@ class Attempts:
         last: Refused | None = None
         tried: list[Target] = []
         for number in range(model.num_retries + 1):
-            if self.num_sent and not self._budget.take():
-                break
-            if number and len(tried) == len(model.pool.targets):
-                await self._back_off(number)
+            is_round_over = len(tried) == len(model.pool.targets)
+            if is_round_over:
                 tried.clear()
+            if self.num_sent and not (model.pool.has_ready(tried, self._loop.time()) and self._budget.take()):
+                break
+            if is_round_over:
+                await self._back_off(number)
             try:
                 target = await self._target(model, tried)
             except NoTarget as none:
@@ -174,6 +176,8 @@ class Attempts:
                 return await self._not_well(model, target, response, translation is not None)
             is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
             first = await (response.piece() if is_stream else response.read())
+            if is_stream and not first:
+                raise Interrupted("a stream of nothing")
             if translation is not None and not is_stream:
                 first = translation.answer(first)
             upstream.did_well(self._loop.time() - began_s)
