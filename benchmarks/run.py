@@ -12,6 +12,7 @@ import platform
 import numba
 import numpy as np
 from commands import command_lines
+from gateway import gateway_lines
 from kernels import kernel_lines, pass_lines
 from model_server import model_server_lines
 from serving import serving_lines
@@ -47,6 +48,7 @@ def main() -> None:
                 *serving_lines(),
                 *run_lines(),
                 *model_server_lines(),
+                *gateway_lines(),
             ]
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 from time import time_ns
@@ -169,6 +170,31 @@ def test_openais_client_hears_that_a_stream_broke(tmp_path: Path) -> None:
                         pass
 
     run(work())
+
+
+def test_what_is_told_of_requests_has_no_prompt_and_no_secret(tmp_path: Path) -> None:
+    log = tmp_path / "requests.jsonl"
+
+    async def work() -> bytes:
+        async with (
+            upstream(whole) as (_, port),
+            gateway(tmp_path, port, f'[telemetry]\nlog = "{log}"\n') as front,
+        ):
+            for _ in range(3):
+                await (await front.ask(messages=[{"role": "user", "content": "PLANTED"}])).read()
+            await (await front.ask("dh-PLANTED")).read()
+            page = await (await front.client.request("GET", "/metrics")).read()
+            assert b'datahall_requests_total{route="chat",model="m",result="answered"} 3' in page
+            assert b'datahall_upstream_ready{upstream="u"} 1' in page
+            front.process.send_signal(signal.SIGTERM)
+            assert await front.process.wait() == 0
+            assert front.secret.encode() not in page + log.read_bytes()
+            return page + log.read_bytes()
+
+    said = run(work())
+    assert b"PLANTED" not in said
+    results = [json.loads(line)["result"] for line in log.read_text().splitlines()]
+    assert results == ["answered"] * 3 + ["refused"]
 
 
 @pytest.mark.parametrize(

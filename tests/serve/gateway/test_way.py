@@ -30,7 +30,7 @@ async def test_a_whole_answer_is_passed_on_and_charged() -> None:
         assert (request.path, "authorization" in request.headers) == ("/v1/chat/completions", False)
         assert world.spent_nano_usd == COST
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
+        assert (ended.result, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
         assert ended.request_id == answer.headers["x-request-id"]
         assert world.is_quiet
 
@@ -84,7 +84,7 @@ async def test_an_upstream_that_dies_within_a_stream_is_an_error_in_it_and_what_
         assert b"upstream_failed" in text
         assert DONE not in text
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage.completion) == ("failed", 2)
+        assert (ended.result, ended.usage.completion) == ("failed", 2)
         assert world.is_quiet
 
 
@@ -121,7 +121,7 @@ def test_a_client_that_leaves_takes_the_upstream_with_it(is_stream: bool) -> Non
             await until(lambda: world.asked[0].num_gone == 1)
             await until(lambda: world.is_quiet)
             (ended,) = world.ended
-            assert (ended.outcome, ended.usage.completion) == ("cancelled", int(is_stream))
+            assert (ended.result, ended.usage.completion) == ("cancelled", int(is_stream))
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
@@ -232,14 +232,19 @@ async def test_limits_of_a_key_are_said_and_kept() -> None:
 
 @running
 async def test_a_budget_binds_among_many_at_once() -> None:
+    may_answer = asyncio.Event()
+
     async def slow(exchange: Exchange) -> None:
-        await asyncio.sleep(0.01)
+        await may_answer.wait()
         whole(exchange)
 
     room = 5
     held = (len(msgspec.json.encode(ASKED["messages"])) // 3 + 1) * 1_000 + 20 * 2_000
     async with gateway(slow, limits=Limits(budget_nano_usd=room * held)) as world:
-        answers = await asyncio.gather(*(world.say() for _ in range(40)))
+        asking = [asyncio.ensure_future(world.say()) for _ in range(40)]
+        await until(lambda: sum(one.done() for one in asking) == 40 - room)
+        may_answer.set()
+        answers = await asyncio.gather(*asking)
         statuses = sorted(status for status, _ in answers)
         assert statuses == [200] * room + [402] * (40 - room)
         assert world.spent_nano_usd == room * COST

@@ -12,10 +12,12 @@ import msgspec
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.config.settings import Settings
+from datahall.serve.config.values import is_loopback
 from datahall.serve.ending import serve_until_told
-from datahall.serve.gateway.build import build_models, close_all
+from datahall.serve.gateway.build import build_models, build_telemetry, close_all
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
+from datahall.serve.gateway.readings import of_lines, of_upstreams
 from datahall.serve.http import Handler, serve
 from datahall.serve.http.tls import server_tls
 from datahall.serve.ledger.folder import Folder, usual_folder
@@ -23,6 +25,7 @@ from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.keys import create, key_named
 from datahall.serve.ledger.ledger import Ledger
+from datahall.serve.telemetry.readings import of_cache, of_ledger, of_process
 from datahall.serve.upstreams.probe import watch
 
 FIRST_KEY = "first"
@@ -50,11 +53,25 @@ async def run_gateway(
     secret, anybody = _keys(folder, settings.server.has_auth)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
+    telemetry = build_telemetry(settings.telemetry, [*of_ledger(ledger), *of_process()])
     asking = asyncio.ensure_future(watch(upstreams))
     try:
-        answers = None if settings.cache is None else Answers(settings.cache)
-        gateway = Gateway(ledger, models, random, anybody=anybody, answers=answers)
         told = settings.server
+        answers = None if settings.cache is None else Answers(settings.cache)
+        gateway = Gateway(
+            ledger,
+            models,
+            random,
+            anybody=anybody,
+            answers=answers,
+            telemetry=telemetry,
+            kept_fraction=settings.telemetry.kept_fraction,
+            has_open_metrics=is_loopback(told.host),
+        )
+        families = telemetry.instruments.families
+        families += [*of_upstreams(upstreams, gateway.loop.time), *of_lines(models, gateway.budget)]
+        if answers is not None:
+            families += of_cache(answers.cache)
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
         server = await serve(gateway, (told.host, told.port), told.limits, tls)
         host = f"[{told.host}]" if ":" in told.host else told.host
@@ -75,7 +92,9 @@ async def run_gateway(
     finally:
         asking.cancel()
         close_all(upstreams)
-        await asyncio.get_running_loop().run_in_executor(None, commits.stop)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, telemetry.stop)
+        await loop.run_in_executor(None, commits.stop)
 
 
 def _keys(folder: Folder, has_auth: bool) -> tuple[str, Key | None]:

@@ -144,10 +144,10 @@ class Account:
         return Standing(
             request_limit=limits.requests_per_minute or None,
             requests_left=self.requests.left,
-            request_reset_s=self.requests.wait_s(self.requests.limit) or 0,
+            request_reset_s=self.requests.empty_s,
             token_limit=limits.tokens_per_minute or None,
             tokens_left=self.tokens.left,
-            token_reset_s=self.tokens.wait_s(self.tokens.limit) or 0,
+            token_reset_s=self.tokens.empty_s,
             num_open=self.num_open,
             budget_nano_usd=limits.budget_nano_usd or None,
             spent_nano_usd=self.spent,

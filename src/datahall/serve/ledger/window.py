@@ -58,6 +58,15 @@ class Window:
         """What may still be taken now."""
         return max(0, self.limit - self.total)
 
+    @property
+    def empty_s(self) -> int:
+        """Seconds until all that is counted is past."""
+        if self.total:
+            for age in range(SECONDS):
+                if self._amounts[(self.turn - age) % SECONDS]:
+                    return SECONDS - age
+        return 0
+
     def wait_s(self, amount: int) -> int | None:
         """Seconds until an amount fits; None where it never will."""
         excess = self.total + amount - self.limit
