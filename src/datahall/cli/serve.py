@@ -66,9 +66,9 @@ def serve(
     """An endpoint: a small language model at once, a model of yours, or models of many servers.
 
     With a file it is a gateway: keys, limits, budgets, routing, retries; it speaks OpenAI's API and Anthropic's
-    messages. What is wrong with a file: datahall check FILE. With --model it answers POST /predict, GET /health and the
-    Open Inference Protocol. With neither it answers OpenAI's chat with a language model of 135 million parameters.
-    SIGTERM lets requests end and closes the books.
+    messages. What is wrong with a file: datahall check FILE. With --model it answers POST /predict, GET /health and
+    the Open Inference Protocol; SIGHUP swaps the model for what is in its file by then. With neither it answers
+    OpenAI's chat with a language model of 135 million parameters. SIGTERM lets requests end and closes the books.
     """
     del debug  # read from the arguments where errors are caught
     try:

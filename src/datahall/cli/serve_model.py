@@ -48,7 +48,7 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
     told = Told(
         path=model, host=host, port=port, batching=batching, allow_pickle=allowed, server_version=__version__
     )
-    return run_model(told, tell)
+    return run_model(told, tell, lambda line: click.echo(line, err=True))
 
 
 def tell(running: Running) -> None:

@@ -87,6 +87,30 @@ def test_a_model_answers_the_line_that_it_says_and_ends_without_losing_anybody(t
     run(main())
 
 
+def test_a_signal_swaps_the_model_for_what_is_in_its_file_and_a_broken_file_for_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(linear(tmp_path).read_bytes())
+
+    async def main() -> None:
+        async with served("--model", str(file)) as (process, port, _):
+            client = Client(Origin("127.0.0.1", port))
+            assert process.stderr is not None
+            assert (await predict(client, [0, 1, 0]))[1]["prediction"] == [2.0, 3.0]
+            for content, said, expected in (
+                (linear(tmp_path, factor=2.0).read_bytes(), b"was loaded anew", [4.0, 6.0]),
+                (b"half a file", b"was not loaded anew", [4.0, 6.0]),
+            ):
+                file.write_bytes(content)
+                process.send_signal(signal.SIGHUP)
+                assert said in await process.stderr.readline()
+                assert (await predict(client, [0, 1, 0]))[1]["prediction"] == expected
+            client.close()
+
+    run(main())
+
+
 def test_without_a_word_it_is_a_language_model_behind_a_key(tmp_path: Path) -> None:
     weights(lambda _: None)
 

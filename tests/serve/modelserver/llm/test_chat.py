@@ -82,6 +82,14 @@ def test_a_stream_has_every_piece_and_its_end_and_usage_where_it_was_asked_for(w
     with_chat(Scripted(), test)
 
 
+def test_a_property_that_is_called_pattern_is_no_pattern() -> None:
+    async def test(chat: Chat) -> None:
+        schema = {"type": "object", "properties": {"pattern": {"type": "string"}}}
+        assert (await decoded(chat, asking(response_format=schema)))[0] == 200
+
+    with_chat(Scripted(), test)
+
+
 def test_tool_calls_and_logprobs_come_together_from_their_pieces() -> None:
     call = {"index": 0, "id": "call-1", "type": "function", "function": {"name": "add", "arguments": ""}}
     script = [
@@ -157,6 +165,13 @@ def test_the_engine_is_asked_for_pieces_and_for_nothing_that_a_client_may_not_re
             400,
             "image_url",
         ),
+        ({"model": "m", "messages": USER, "tools": [{"a": "x" * 5000}]}, 400, "tools has"),
+        (
+            {"model": "m", "messages": USER, "response_format": {"enum": ["x"] * 2000}},
+            400,
+            "response_format has",
+        ),
+        ({"model": "m", "messages": USER, "response_format": {"a": [{"pattern": "^a$"}]}}, 400, "a pattern"),
         ({"model": "other", "messages": USER}, 404, "other"),
     ],
 )
