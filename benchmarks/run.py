@@ -12,7 +12,9 @@ import platform
 import numba
 import numpy as np
 from commands import command_lines
+from gateway import gateway_lines
 from kernels import kernel_lines, pass_lines
+from model_server import model_server_lines
 from serving import serving_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
@@ -45,6 +47,8 @@ def main() -> None:
                 *training_lines(),
                 *serving_lines(),
                 *run_lines(),
+                *model_server_lines(),
+                *gateway_lines(),
             ]
         )
     )
