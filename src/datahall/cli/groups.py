@@ -133,7 +133,7 @@ class Verbs(click.Group):
             verb = verb_of_file(args[0], tuple(self.verbs.values()))
             return verb.word, command(verb), args
         _check_known(self, ctx, args)
-        other, left = turned(self.verbs, args)
+        other, left = turned(tuple(self.verbs.values()), args)
         return super().resolve_command(ctx, [other, *left])
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
