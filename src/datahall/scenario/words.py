@@ -110,3 +110,6 @@ DEPRECIATIONS: tuple[Depreciation, ...] = get_args(Depreciation)
 # what a key of the gateway may spend is counted over
 BudgetPeriod = Literal["day", "month", "total"]
 BUDGET_PERIODS: tuple[BudgetPeriod, ...] = get_args(BudgetPeriod)
+# what a gateway may be asked
+Route = Literal["chat", "completions", "embeddings", "messages"]
+ROUTES: tuple[Route, ...] = get_args(Route)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.serve.ledger.books import CHEAP, DEAR, SECOND_NS, START_NS, TEN, key_in, opened, totals
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.folder import Folder
-from datahall.serve.ledger.key import PREFIX, Key, Limits
+from datahall.serve.ledger.key import PREFIX, Key
 from datahall.serve.ledger.keys import create, limit, revoke
 from datahall.serve.ledger.ledger import Ledger, Reservation
 from datahall.serve.ledger.money import NOTHING, Price, Usage, nano_usd
@@ -276,7 +277,9 @@ def test_a_key_that_another_process_makes_or_changes_is_known_at_once(desk: Desk
     desk.let_in(key)
     assert desk.refused(key).status == 429
     store = Folder(desk.path).store()
-    limit(store, "acme", Limits(requests_per_minute=5, budget_nano_usd=50_000, period="total"))
+    limit(
+        store, "acme", lambda was: replace(was, requests_per_minute=5, budget_nano_usd=50_000, period="total")
+    )
     store.close()
     other, _ = key_in(desk.path, "other")
     desk.books.reload(NOW)

@@ -242,7 +242,8 @@ def test_numbers_of_requests_are_of_one_start(tmp_path: Path) -> None:
 def test_state_is_for_its_owner_alone(tmp_path: Path) -> None:
     opened(tmp_path / "new").close(NOW)
     assert os.stat(tmp_path / "new").st_mode & 0o077 == 0
-    assert os.stat(tmp_path / "new" / "pepper").st_mode & 0o077 == 0
+    for name in ("pepper", "ledger.sqlite"):
+        assert os.stat(tmp_path / "new" / name).st_mode & 0o077 == 0
 
 
 def test_another_pepper_is_refused(tmp_path: Path) -> None:

@@ -53,7 +53,9 @@ class Folder:
 
     def store(self) -> Store:
         """The tables."""
-        return Store(self.path / LEDGER)
+        path = self.path / LEDGER
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return Store(path)
 
     def pepper(self, store: Store) -> bytes:
         """What secrets are hashed under: a file beside the ledger, made when it is first asked for."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from datahall.errors import ServingError, UnknownNameError
+from datahall.scenario.kinds.budgets import spending
 from datahall.serve.ledger.key import SHOWN, UNLIMITED, Key, Limits, digest_of, new_secret
+from datahall.serve.ledger.money import nano_usd, usd
+from datahall.serve.ledger.period import SECOND_NS, span_of
 from datahall.serve.ledger.store import Store
 
 
@@ -46,11 +49,44 @@ def revoke(store: Store, name: str, now_ns: int) -> Key:
     return key
 
 
-def limit(store: Store, name: str, limits: Limits) -> Key:
+def limit(store: Store, name: str, change: Callable[[Limits], Limits]) -> Key:
     """Give a key other limits; what it has used stays."""
     key = key_named(store, name)
+    limits = change(key.limits)
     store.change(key.id, limits=msgspec.json.encode(limits).decode())
-    return key
+    return msgspec.structs.replace(key, limits=limits)
+
+
+def after(was: Limits, requests: int | None, tokens: int | None, parallel: int | None, budget: str) -> Limits:
+    """Limits of which some were said anew; None and nothing leave one as it was."""
+    said = {
+        name: value
+        for name, value in (
+            ("requests_per_minute", requests),
+            ("tokens_per_minute", tokens),
+            ("parallel", parallel),
+        )
+        if value is not None
+    }
+    found = msgspec.structs.replace(was, **said)
+    if not budget:
+        return found
+    dollars, period = spending(budget)
+    return msgspec.structs.replace(found, budget_nano_usd=nano_usd(str(dollars)), period=period)
+
+
+def end_ns(now_ns: int, lasts_s: float | None) -> int:
+    """When a key ends that lasts so long from now; 0: never."""
+    return now_ns + int(lasts_s * SECOND_NS) if lasts_s is not None else 0
+
+
+def spent_usd(store: Store, keys: Iterable[Key], now_ns: int) -> dict[int, float]:
+    """What each key has spent in the present span of its budget."""
+    spent = {
+        period: store.spent_nano_usd(span_of(period, now_ns).start_ns)
+        for period in {key.limits.period for key in keys}
+    }
+    return {key.id: usd(spent[key.limits.period].get(key.id, 0)) for key in keys}
 
 
 def key_named(store: Store, name: str) -> Key:

@@ -42,3 +42,19 @@ def hour_of(now_ns: int) -> int:
 
 def _ns(moment: datetime) -> int:
     return int(moment.timestamp()) * SECOND_NS
+
+
+def month_of(month: str, now_ns: int) -> tuple[str, Span]:
+    """A month by its name, "2026-11", or that of a moment.
+
+    >>> month_of("2026-11", 0)[1] == span_of("month", 1_795_000_000 * SECOND_NS)
+    True
+    """
+    begun = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC) if month else None
+    span = span_of("month", _ns(begun) if begun is not None else now_ns)
+    return f"{datetime.fromtimestamp(span.start_ns // SECOND_NS, UTC):%Y-%m}", span
+
+
+def day_of(moment_ns: int) -> str:
+    """The day of a moment, in UTC; nothing for none."""
+    return f"{datetime.fromtimestamp(moment_ns // SECOND_NS, UTC):%Y-%m-%d}" if moment_ns else ""
