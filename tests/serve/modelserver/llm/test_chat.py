@@ -235,7 +235,9 @@ def test_a_client_that_leaves_frees_its_slot_at_the_next_piece(stream: bool) -> 
             await asyncio.wait([leaving])
         engine.door.set()
         assert (await decoded(chat, asking()))[0] == 200  # the one slot is free
-        assert engine.heard == [4, 6]
+        left, whole = engine.heard
+        assert left <= 4
+        assert whole == 6
 
     assert with_chat(engine, test).meter.num_cancelled == 1
 
