@@ -7,24 +7,27 @@ are as recorded on 2026-11-15 on a machine of this kind, one core for the server
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from table import Line
+
+from datahall.serve.http import Client, Exchange, Origin, Response, run, serve
 
 HERE = Path(__file__).parent
 LITELLM_CPU_S, LITELLM_TOKEN_S, LITELLM_HIT_PER_S, LITELLM_START_S = 12.9e-3, 1_380e-6, 99.0, 8.9
 ROUTER_CPU_S = 0.103e-3  # vLLM Router 0.1.16, in Rust
 CLIENTS, STREAMS, TOKENS, TOKENS_PER_S = 64, 200, 150, 50
-MEASURED_S = 4.0
+MEASURED_S, FAULTS = 4.0, 50
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -50,6 +53,7 @@ def gateway_lines() -> list[Line]:
             hits = loaded(process, front, CLIENTS, "whole", key)
     with upstream(TOKENS_PER_S, TOKENS) as port, gateway(port) as (process, front, key, _):
         streams = loaded(process, front, STREAMS, "stream", key)
+    told_s, asked_ratio = run(faults())
     request_s = many.cpu_s / many.num_requests
     token_s = streams.cpu_s / streams.num_tokens
     hit_s = hits.cpu_s / hits.num_requests
@@ -69,7 +73,51 @@ def gateway_lines() -> list[Line]:
         Line("gateway: from the command to the first request", start_s, "s", 0.7),
         Line("  against LiteLLM as recorded", LITELLM_START_S / start_s, "× sooner"),
         Line("gateway: memory under load", memory_bytes / 1e6, "MB", 100.0),
+        Line(f"gateway: a client leaves, until its upstream hears it, worst of {FAULTS}", told_s, "s", 0.1),
+        Line(
+            "gateway: calls of an upstream of which a third fail, for each of a client", asked_ratio, "", 1.1
+        ),
     ]
+
+
+async def faults() -> tuple[float, float]:
+    """How long an upstream goes on for a client that has left, and how often one of which a third fail is asked."""
+    asked, heard = asyncio.Event(), asyncio.Event()
+    num_asked = 0
+
+    async def answer(exchange: Exchange) -> None:
+        nonlocal num_asked
+        if b"fail" in exchange.request.body:
+            num_asked += 1
+            exchange.send(*((500,) if num_asked % 3 == 0 else (200, b"{}")))
+            return
+        exchange.on_gone(heard.set)
+        asked.set()
+        await asyncio.sleep(60)
+
+    server = await serve(answer)
+    worst_s = 0.0
+    with gateway(server.port, "retries = 5\n") as (_, port, key, _):
+        client = Client(Origin("127.0.0.1", port))
+
+        def request(word: str) -> Coroutine[Any, Any, Response]:
+            body = f'{{"model":"m","messages":[{{"role":"user","content":"{word}"}}]}}'.encode()
+            return client.request("POST", "/v1/chat/completions", body, [("authorization", f"Bearer {key}")])
+
+        for _ in range(FAULTS):
+            asked.clear()
+            heard.clear()
+            asking = asyncio.ensure_future(request("wait"))
+            await asked.wait()
+            begun_s = time.perf_counter()
+            asking.cancel()
+            await heard.wait()
+            worst_s = max(worst_s, time.perf_counter() - begun_s)
+        for _ in range(10 * FAULTS):
+            await (await request("fail")).read()
+        client.close()
+    await server.close()
+    return worst_s, num_asked / (10 * FAULTS)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import platform
 
 import numba
 import numpy as np
+from books import book_lines
 from commands import command_lines
 from gateway import gateway_lines
 from kernels import kernel_lines, pass_lines
@@ -37,6 +38,7 @@ def main() -> None:
         printed(
             [
                 *startup_lines(),
+                *book_lines(),
                 *catalogue_lines(),
                 *command_lines(),
                 *kernel_lines(),

@@ -32,8 +32,8 @@ COMMANDS = [*below(root, ())]
 
 def test_the_verbs_are_those_of_the_design() -> None:
     assert root.list_commands(click.Context(root)) == [
-        "plan", "compare", "sweep", "explain", "show", "simulate", "validate", "check", "catalog", "serve",
-        "completion",
+        "plan", "compare", "sweep", "explain", "show", "simulate", "validate", "check", "catalog", "gateway",
+        "serve", "completion",
     ]  # fmt: skip
 
 

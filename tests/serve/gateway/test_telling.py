@@ -108,4 +108,4 @@ async def test_metrics_count_what_was_asked() -> None:
         ):
             assert line in page
         world.gateway._has_open_metrics = False
-        assert (await world.client.request("GET", "/metrics")).status == 401
+        assert (await world.client.request("GET", "/metrics")).status == 404

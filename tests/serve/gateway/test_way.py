@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from tests.serve.http.talking import running, until
 
 from datahall.serve.http import Exchange, Timeouts, run
 from datahall.serve.ledger.key import Limits
+from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.money import Usage
 
 COST = 7 * 1_000 + 3 * 2_000  # nano-dollars of TOLD
@@ -249,6 +251,21 @@ async def test_a_budget_binds_among_many_at_once() -> None:
         assert statuses == [200] * room + [402] * (40 - room)
         assert world.spent_nano_usd == room * COST
         assert world.is_quiet
+
+
+@running
+async def test_a_key_for_some_routes_is_for_no_other() -> None:
+    async with gateway(whole) as world:
+        folder = world.gateway.ledger._folder
+        store = folder.store()
+        _, secret = create(store, folder.pepper(store), name="chats", routes=["chat"], now_ns=time_ns())
+        store.close()
+        world.gateway.ledger.reload(time_ns())
+        assert (await world.say(secret=secret))[0] == 200
+        status, said = await world.say(secret=secret, path="/v1/completions", prompt="x")
+        assert (status, said["error"]["code"]) == (403, "not_permitted")
+        headers = [("authorization", f"Bearer {secret}")]
+        assert (await world.client.request("GET", "/v1/models", headers=headers)).status == 200
 
 
 @running

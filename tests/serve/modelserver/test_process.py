@@ -106,6 +106,8 @@ def test_a_signal_swaps_the_model_for_what_is_in_its_file_and_a_broken_file_for_
                 process.send_signal(signal.SIGHUP)
                 assert said in await process.stderr.readline()
                 assert (await predict(client, [0, 1, 0]))[1]["prediction"] == expected
+            response = await client.request("GET", "/v2/models/model")
+            assert msgspec.json.decode(await response.read())["versions"] == ["2"]
             client.close()
 
     run(main())

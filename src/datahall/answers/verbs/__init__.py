@@ -37,10 +37,10 @@ GROUPS = (
     Group("explain", "the chain behind any answer, or what a term means", "decide"),
     Group("show", "one question, answered from closed forms", "look"),
     Group("simulate", "watch it happen, event by event", "look"),
-    Group("gateway", "keys of a gateway, and what they used", "run"),
     Group("validate", "our error against public measurements", "trust"),
     Group("check", "every problem of a scenario, a catalogue file or a config.json", "trust"),
     Group("catalog", "what is known of chips, models, links, servers, prices; search and add", "trust"),
+    Group("gateway", "keys of a gateway, and what they used", "run"),
 )
 # as a group lists its verbs
 SUBJECTS = (
@@ -56,9 +56,9 @@ SUBJECTS = (
     fabric,
     datapath,
     economics,
-    gateway,
     validation,
     catalog,
+    gateway,
     term,
 )
 

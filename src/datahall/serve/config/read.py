@@ -89,6 +89,7 @@ CACHE: Keys = {
     "ttl": ("ttl_s", values.seconds()),
 }
 TELEMETRY: Keys = {
+    "metrics": ("metrics", values.address),
     "log": ("log", values.text),
     "traces": ("traces", values.url),
     "traces_kept": ("kept_fraction", values.share),

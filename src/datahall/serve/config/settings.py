@@ -25,6 +25,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where what is told of requests goes, beside /metrics."""
 
+    metrics: tuple[str, int] | None = (
+        None  # an address of their own; nothing: with the rest, on loopback alone
+    )
     log: str = ""  # a file, or "-" for standard error
     traces: str = ""  # base URL of a collector that speaks OTLP over HTTP
     kept_fraction: float = 0.0  # of traces that nobody has begun before

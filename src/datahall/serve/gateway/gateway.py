@@ -77,7 +77,14 @@ class Gateway:
             refused.send(exchange, self.next_id())
         return None
 
-    def known(self, request: Request, now_ns: int) -> Key:
+    def watch(self, exchange: Exchange) -> None:
+        """Answer who watches over the gateway, on an address of its own."""
+        if exchange.request.path == "/metrics":
+            self._show_metrics(exchange)
+        else:
+            self._health(exchange, exchange.request.path)
+
+    def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
         """Whose request it is; refused where nobody's."""
         headers = request.headers
         said = headers.get("authorization", "")
@@ -89,7 +96,7 @@ class Gateway:
             raise Refused(401, message, "invalid_api_key")
         if self._anybody is not None and not secret.startswith("dh-"):
             return self._anybody
-        found = self.ledger.authenticate(secret.encode("latin-1"), request.path, now_ns)
+        found = self.ledger.authenticate(secret.encode("latin-1"), kind or "", now_ns)
         if isinstance(found, Refusal):
             raise Refused.by_ledger(found)
         return found
@@ -145,12 +152,15 @@ class Gateway:
 
     def _metrics(self, exchange: Exchange) -> None:
         if not self._has_open_metrics:
-            self.known(exchange.request, time_ns())
+            raise Refused(404, "nothing is at /metrics here", "not_found")
+        self._show_metrics(exchange)
+
+    def _show_metrics(self, exchange: Exchange) -> None:
         page = b"" if self._telemetry is None else self._telemetry.instruments.exposed()
         exchange.send(200, page, content_type=CONTENT_TYPE)
 
     def _models(self, exchange: Exchange, name: str) -> None:
-        key = self.known(exchange.request, time_ns())
+        key = self.known(exchange.request, None, time_ns())
         names = [model for model in self.models if key.may_use(model)]
         if name and name not in names:
             raise way.unknown(name)

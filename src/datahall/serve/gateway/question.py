@@ -7,16 +7,17 @@ upstream reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from datahall.scenario.words import Route
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.ledger.money import Usage
 from datahall.serve.upstreams.pool import NORMAL, PRIORITIES
 from datahall.serve.upstreams.routing import Hint
 
-Kind = Literal["chat", "completions", "embeddings", "messages"]
+Kind = Route
 Body = dict[str, msgspec.Raw]
 Value = TypeVar("Value")
 

@@ -50,7 +50,7 @@ async def run_gateway(
     random = Random()
     models, upstreams = build_models(settings, random, handlers or {})
     folder = Folder(Path(settings.server.state).expanduser() if settings.server.state else usual_folder())
-    secret, anybody = _keys(folder, settings.server.has_auth)
+    anybody = None if settings.server.has_auth else _anybody(folder)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
     telemetry = build_telemetry(settings.telemetry, [*of_ledger(ledger), *of_process()])
@@ -66,7 +66,7 @@ async def run_gateway(
             answers=answers,
             telemetry=telemetry,
             kept_fraction=settings.telemetry.kept_fraction,
-            has_open_metrics=is_loopback(told.host),
+            has_open_metrics=is_loopback(told.host) and settings.telemetry.metrics is None,
         )
         families = telemetry.instruments.families
         families += [*of_upstreams(upstreams, gateway.loop.time), *of_lines(models, gateway.budget)]
@@ -74,6 +74,12 @@ async def run_gateway(
             families += of_cache(answers.cache)
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
         server = await serve(gateway, (told.host, told.port), told.limits, tls)
+        watched = settings.telemetry.metrics
+        watching = None if watched is None else await serve(gateway.watch, watched)
+        secret = ""
+        if told.has_auth:  # not before it listens: a secret is shown once
+            secret = _first_key(folder)
+            ledger.reload(time_ns())
         host = f"[{told.host}]" if ":" in told.host else told.host
         scheme = "https" if tls else "http"
         running = Running(
@@ -86,9 +92,12 @@ async def run_gateway(
         def drain() -> None:
             gateway.is_draining = True
 
-        return await serve_until_told(
+        is_whole = await serve_until_told(
             server, told.drain_s, when_ready=lambda: when_ready(running), when_told=drain
         )
+        if watching is not None:
+            await watching.close()
+        return is_whole
     finally:
         asking.cancel()
         close_all(upstreams)
@@ -97,22 +106,27 @@ async def run_gateway(
         await loop.run_in_executor(None, commits.stop)
 
 
-def _keys(folder: Folder, has_auth: bool) -> tuple[str, Key | None]:
-    """The secret of a key that is made where there is none yet, and whose account pays for who has no key."""
+def _anybody(folder: Folder) -> Key:
+    """Whose account pays for who has no key."""
     store = folder.store()
     try:
-        pepper = folder.pepper(store)
-        if not has_auth:
-            try:
-                return "", key_named(store, ANYBODY)
-            except UnknownNameError:
-                return "", create(store, pepper, name=ANYBODY, now_ns=time_ns())[0]
+        try:
+            return key_named(store, ANYBODY)
+        except UnknownNameError:
+            return create(store, folder.pepper(store), name=ANYBODY, now_ns=time_ns())[0]
+    finally:
+        store.close()
+
+
+def _first_key(folder: Folder) -> str:
+    """The secret of a key that is made where there is none yet; nothing where there are some."""
+    store = folder.store()
+    try:
         keys, _ = store.keys()
         if any(key.name != ANYBODY and not key.revoked_ns for key in keys):
-            return "", None
-        try:
-            return create(store, pepper, name=FIRST_KEY, now_ns=time_ns())[1], None
-        except ServingError:  # it was revoked, and its name is taken for good
-            return "", None
+            return ""
+        return create(store, folder.pepper(store), name=FIRST_KEY, now_ns=time_ns())[1]
+    except ServingError:  # it was revoked, and its name is taken for good
+        return ""
     finally:
         store.close()

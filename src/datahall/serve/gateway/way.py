@@ -87,7 +87,7 @@ class Way:
         gateway, request = self._gateway, self._exchange.request
         if request.method != "POST":
             raise Refused(405, f"{request.path} is asked by POST", "method_not_allowed")
-        self.key = gateway.known(request, self._began_ns)
+        self.key = gateway.known(request, self._kind, self._began_ns)
         question = self._question = read_question(self._kind, request.body, request.header, self.key.customer)
         model = gateway.models.get(question.model)
         if model is None:

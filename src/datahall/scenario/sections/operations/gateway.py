@@ -7,7 +7,7 @@ from datahall.errors import ScenarioError
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Choice, Count, Listed, Quantity, Raw, Reading, Text, shown
 from datahall.scenario.kinds.budgets import Budget
-from datahall.scenario.words import ROUTES
+from datahall.scenario.words import ROUTES, Route
 
 LIMITS = "limits"  # group of inputs
 
@@ -54,7 +54,7 @@ class KeyTerms(Section, frozen=True, kw_only=True):
         ),
     ] = ()
     routes: Annotated[
-        tuple[str, ...],
+        tuple[Route, ...],
         Listed(
             f"What it may ask: {', '.join(ROUTES)} (default: all).",
             of=Choice("", options=ROUTES),
