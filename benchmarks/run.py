@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from books import book_lines
 from commands import command_lines
+from gateway import gateway_lines
 from kernels import kernel_lines, pass_lines
 from model_server import model_server_lines
 from serving import serving_lines
@@ -49,6 +50,7 @@ def main() -> None:
                 *serving_lines(),
                 *run_lines(),
                 *model_server_lines(),
+                *gateway_lines(),
             ]
         )
     )

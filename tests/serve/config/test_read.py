@@ -111,6 +111,16 @@ WRONG = {
     "a duration of nothing": (LEAST + "deadline = 0", 6, "0 is not 0.001 to"),
     "a wrong count": (LEAST + "retries = 2.5", 6, "not a whole number"),
     "a truth for a count": (LEAST + "retries = true", 6, "not a whole number"),
+    "hedging alone": (LEAST + 'hedge = "2s"', 6, "there is one upstream"),
+    "routing alone": (LEAST + 'routing = "session"', 6, "there is one upstream"),
+    "relief by nobody": (LEAST + "relief_at = 3", 6, "no model is the relief"),
+    "cost without costs": (
+        LEAST.replace("[model", '[upstream.v]\nurl = "http://b"\n[model').replace('["u"]', '["u", "v"]')
+        + 'routing = "cost"',
+        8,
+        "no upstream has a cost",
+    ),
+    "a name of other letters": (LEAST.replace("[model.m]", '[model."é"]'), 4, "is no name"),
     "a negative price": (LEAST + "price = { input = -1 }", 6, "0 or more"),
     "two prices": (LEAST + 'price = {}\npriced_as = "openai/gpt-4o"', 7, "stands beside price"),
     "a price that nobody lists": (LEAST + 'priced_as = "nobody/nothing"', 6, "nothing"),

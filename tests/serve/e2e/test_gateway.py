@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import socket
 from pathlib import Path
 from time import time_ns
 
@@ -167,6 +169,59 @@ def test_openais_client_hears_that_a_stream_broke(tmp_path: Path) -> None:
                 with pytest.raises(openai.APIError, match="broke off"):
                     async for _ in pieces:
                         pass
+
+    run(work())
+
+
+def test_what_is_told_of_requests_has_no_prompt_and_no_secret(tmp_path: Path) -> None:
+    log = tmp_path / "requests.jsonl"
+
+    async def work() -> bytes:
+        async with (
+            upstream(whole) as (_, port),
+            gateway(tmp_path, port, f'[telemetry]\nlog = "{log}"\n') as front,
+        ):
+            for _ in range(3):
+                await (await front.ask(messages=[{"role": "user", "content": "PLANTED"}])).read()
+            await (await front.ask("dh-PLANTED")).read()
+            page = await (await front.client.request("GET", "/metrics")).read()
+            assert b'datahall_requests_total{route="chat",model="m",result="answered"} 3' in page
+            assert b'datahall_upstream_ready{upstream="u"} 1' in page
+            front.process.send_signal(signal.SIGTERM)
+            assert await front.process.wait() == 0
+            assert front.secret.encode() not in page + log.read_bytes()
+            return page + log.read_bytes()
+
+    said = run(work())
+    assert b"PLANTED" not in said
+    results = [json.loads(line)["result"] for line in log.read_text().splitlines()]
+    assert results == ["answered"] * 3 + ["refused"]
+
+
+def test_metrics_may_have_an_address_of_their_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            own = free.getsockname()[1]
+        more = f'[telemetry]\nmetrics = "127.0.0.1:{own}"\n'
+        async with upstream(whole) as (_, port), gateway(tmp_path, port, more) as front:
+            assert (await front.client.request("GET", "/metrics")).status == 404
+            watcher = Client(Origin("127.0.0.1", own))
+            assert b"datahall_open_requests 0" in await (await watcher.request("GET", "/metrics")).read()
+            assert (await watcher.request("GET", "/health")).status == 200
+            watcher.close()
+
+    run(work())
+
+
+def test_a_start_that_fails_makes_no_key_that_nobody_sees(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with upstream(whole) as (_, port):
+            with pytest.raises(AssertionError, match="cannot listen"):
+                async with gateway(tmp_path, port, f'[telemetry]\nmetrics = "127.0.0.1:{port}"\n'):
+                    pass
+            async with gateway(tmp_path, port) as front:
+                assert front.secret
 
     run(work())
 

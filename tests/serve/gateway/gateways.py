@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from datahall.serve.cache.exact import Bounds
-from datahall.serve.gateway.ended import Ended
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
@@ -24,6 +23,7 @@ from datahall.serve.ledger.key import UNLIMITED, Key, Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Price
+from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.pool import Pool
 from datahall.serve.upstreams.routing import POLICIES, Target
 from datahall.serve.upstreams.upstream import Upstream
@@ -105,7 +105,7 @@ class World:
         self.secret = secret
         self.key = key
         self.asked = asked
-        self.ended: list[Ended] = []
+        self.ended: list[Told] = []
         self.client = Client(Origin("127.0.0.1", server.port))
 
     async def ask(
@@ -185,7 +185,7 @@ async def gateway(
         )
         server = await serve(front)
         world = World(front, server, secret, key, [*asked, *spare.values()])
-        front.on_end = world.ended.append
+        front.tell = world.ended.append
         try:
             yield world
         finally:

@@ -29,6 +29,11 @@ def half(exchange: Exchange) -> None:
     exchange.abort()
 
 
+def nothing(exchange: Exchange) -> None:
+    exchange.start(200)
+    exchange.end()
+
+
 def redirect(exchange: Exchange) -> None:
     exchange.send(302, b"", [("location", "http://169.254.169.254/")])
 
@@ -41,6 +46,7 @@ BAD = {
     "a redirect": redirect,
     "nothing": hang_up,
     "half an answer": half,
+    "a stream of nothing": nothing,
 }
 
 
@@ -78,6 +84,7 @@ async def test_an_upstream_that_names_a_time_is_not_asked_before_it() -> None:
             assert 5 <= int(answer.headers["retry-after"]) <= 7
         assert world.asked[0].num == 1
         assert world.spent_nano_usd == 0
+        assert world.gateway.budget.num_spent == 0
 
 
 async def amplification(world: World, num_requests: int) -> float:
@@ -101,7 +108,9 @@ def test_failing_upstreams_are_not_asked_much_more_often_than_clients_ask(bad: o
 @running
 async def test_a_broken_upstream_is_left_alone_and_taken_back() -> None:
     async with gateway(failing(500), num_retries=0) as world:
-        codes = [(await world.say())[1]["error"]["code"] for _ in range(8)]
+        codes = [(await world.say())[1]["error"]["code"] for _ in range(5)]
+        world.upstreams[0].breaker._until_s += 60
+        codes += [(await world.say())[1]["error"]["code"] for _ in range(3)]
         assert codes == ["upstream_failed"] * 5 + ["overloaded"] * 3
         assert world.asked[0].num == 5
         world.asked[0].handler = whole

@@ -38,7 +38,7 @@ def test_an_answer_is_given_again_in_either_manner(first: bool, again: bool) -> 
             assert answer.headers["x-cache"] == "hit"
             assert world.asked[0].num == 1
             assert world.spent_nano_usd == COST
-            assert [ended.outcome for ended in world.ended] == ["answered", "cached"]
+            assert [ended.result for ended in world.ended] == ["answered", "cached"]
             if again:
                 assert text.endswith(DONE)
                 assert b"usage" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from tests.serve.http.talking import running, until
 
 from datahall.serve.http import Exchange, Timeouts, run
 from datahall.serve.ledger.key import Limits
+from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.money import Usage
 
 COST = 7 * 1_000 + 3 * 2_000  # nano-dollars of TOLD
@@ -30,7 +32,7 @@ async def test_a_whole_answer_is_passed_on_and_charged() -> None:
         assert (request.path, "authorization" in request.headers) == ("/v1/chat/completions", False)
         assert world.spent_nano_usd == COST
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
+        assert (ended.result, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
         assert ended.request_id == answer.headers["x-request-id"]
         assert world.is_quiet
 
@@ -84,7 +86,7 @@ async def test_an_upstream_that_dies_within_a_stream_is_an_error_in_it_and_what_
         assert b"upstream_failed" in text
         assert DONE not in text
         (ended,) = world.ended
-        assert (ended.outcome, ended.usage.completion) == ("failed", 2)
+        assert (ended.result, ended.usage.completion) == ("failed", 2)
         assert world.is_quiet
 
 
@@ -121,7 +123,7 @@ def test_a_client_that_leaves_takes_the_upstream_with_it(is_stream: bool) -> Non
             await until(lambda: world.asked[0].num_gone == 1)
             await until(lambda: world.is_quiet)
             (ended,) = world.ended
-            assert (ended.outcome, ended.usage.completion) == ("cancelled", int(is_stream))
+            assert (ended.result, ended.usage.completion) == ("cancelled", int(is_stream))
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
@@ -232,18 +234,38 @@ async def test_limits_of_a_key_are_said_and_kept() -> None:
 
 @running
 async def test_a_budget_binds_among_many_at_once() -> None:
+    may_answer = asyncio.Event()
+
     async def slow(exchange: Exchange) -> None:
-        await asyncio.sleep(0.01)
+        await may_answer.wait()
         whole(exchange)
 
     room = 5
     held = (len(msgspec.json.encode(ASKED["messages"])) // 3 + 1) * 1_000 + 20 * 2_000
     async with gateway(slow, limits=Limits(budget_nano_usd=room * held)) as world:
-        answers = await asyncio.gather(*(world.say() for _ in range(40)))
+        asking = [asyncio.ensure_future(world.say()) for _ in range(40)]
+        await until(lambda: sum(one.done() for one in asking) == 40 - room)
+        may_answer.set()
+        answers = await asyncio.gather(*asking)
         statuses = sorted(status for status, _ in answers)
         assert statuses == [200] * room + [402] * (40 - room)
         assert world.spent_nano_usd == room * COST
         assert world.is_quiet
+
+
+@running
+async def test_a_key_for_some_routes_is_for_no_other() -> None:
+    async with gateway(whole) as world:
+        folder = world.gateway.ledger._folder
+        store = folder.store()
+        _, secret = create(store, folder.pepper(store), name="chats", routes=["chat"], now_ns=time_ns())
+        store.close()
+        world.gateway.ledger.reload(time_ns())
+        assert (await world.say(secret=secret))[0] == 200
+        status, said = await world.say(secret=secret, path="/v1/completions", prompt="x")
+        assert (status, said["error"]["code"]) == (403, "not_permitted")
+        headers = [("authorization", f"Bearer {secret}")]
+        assert (await world.client.request("GET", "/v1/models", headers=headers)).status == 200
 
 
 @running

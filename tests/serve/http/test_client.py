@@ -245,7 +245,7 @@ async def test_who_waits_hears_that_the_client_is_closed() -> None:
     async with saying(b"", then_close=False) as port:
         client = Client(Origin("127.0.0.1", port))
         asking = asyncio.ensure_future(client.request("GET", "/"))
-        await asyncio.sleep(0.01)
+        await until(lambda: bool(client._all))
         client.close()
         with pytest.raises(Interrupted):
             await asking

@@ -144,10 +144,11 @@ async def test_an_answer_cannot_be_given_twice_nor_hold_a_header_of_two_lines() 
 @pytest.mark.parametrize("grace_s", [5.0, 0.0])
 def test_a_server_that_closes_lets_answers_end_within_its_grace(grace_s: float) -> None:
     async def work() -> None:
-        may_end = asyncio.Event()
+        may_end, has_begun = asyncio.Event(), asyncio.Event()
 
         async def wait(exchange: Exchange) -> None:
             exchange.start(200)
+            has_begun.set()
             await may_end.wait()
             exchange.write(b"done")
             exchange.end()
@@ -156,7 +157,7 @@ def test_a_server_that_closes_lets_answers_end_within_its_grace(grace_s: float) 
             _, idle = await asyncio.open_connection("127.0.0.1", server.port)
             asking = asyncio.ensure_future(said(server, GET))
             await until(lambda: server.num_connections == 2)
-            await asyncio.sleep(0.01)
+            await has_begun.wait()
             closing = asyncio.ensure_future(server.close(grace_s))
             await until(lambda: server.num_connections <= 1)
             may_end.set()

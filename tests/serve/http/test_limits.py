@@ -32,16 +32,16 @@ def test_what_is_too_much_is_refused(status: int, sent: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "answer"),
+    ("sent", "answer", "limit"),
     [
-        (b"", b""),
-        (b"POST / HT", b"HTTP/1.1 408 "),
-        (HEAD + b"Content-Length: 9\r\n\r\nslow", b"HTTP/1.1 408 "),
+        (b"", b"", "idle_s"),
+        (b"POST / HT", b"HTTP/1.1 408 ", "head_s"),
+        (HEAD + b"Content-Length: 9\r\n\r\nslow", b"HTTP/1.1 408 ", "body_s"),
     ],
 )
-def test_a_request_that_takes_too_long_to_come_is_given_up(sent: bytes, answer: bytes) -> None:
+def test_a_request_that_takes_too_long_to_come_is_given_up(sent: bytes, answer: bytes, limit: str) -> None:
     async def work() -> None:
-        async with serving(idle_s=0.05, head_s=0.05, body_s=0.05) as server:
+        async with serving(**{limit: 0.05}) as server:
             assert (await said(server, sent)).startswith(answer)
             await until(lambda: server.num_connections == 0)
 

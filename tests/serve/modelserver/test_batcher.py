@@ -177,6 +177,40 @@ def test_who_left_is_not_run_and_makes_room() -> None:
     loop(main)
 
 
+@pytest.mark.parametrize("poison", [frozenset(), frozenset({0})])
+def test_who_leaves_while_a_batch_runs_hears_nothing_and_is_not_run_again(poison: frozenset[int]) -> None:
+    model, told = Doubler(poison, is_open=False), Told()
+
+    async def main() -> None:
+        batcher = Batcher(model, Batching(most_rows=4))
+        tickets = [asked(batcher, told, item) for item in range(4)]
+        await model.entered(1)
+        batcher.cancel(tickets[2])
+        model.door.set()
+        await batcher.close()
+        await asyncio.sleep(0)
+
+    loop(main)
+    assert (told[1], told[2], told[3]) == ([2], [], [6])
+    assert not any(2 in batch for batch in model.batches[1:])
+
+
+def test_among_those_that_share_no_batch_who_waits_longest_goes_first() -> None:
+    model, told = Doubler(is_open=False), Told()
+
+    async def main() -> None:
+        batcher = Batcher(model, Batching())
+        asked(batcher, told, 0)
+        await model.entered(1)
+        for item, key in enumerate("bab", 1):
+            asked(batcher, told, item, key=key)
+        model.door.set()
+        await batcher.close()
+
+    loop(main)
+    assert model.batches == [[0], [1, 3], [2]]
+
+
 def test_the_healthy_are_run_again_without_the_one_that_broke_their_batch() -> None:
     model, told = Doubler(frozenset({5})), Told()
 

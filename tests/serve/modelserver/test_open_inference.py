@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.serve.modelserver.models import WEIGHTS, ask, function, linear, opener, run
+from tests.serve.modelserver.models import WEIGHTS, Held, ask, function, linear, opener, run
 
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
 from datahall.serve.modelserver.shelf import Shelf
+from datahall.serve.modelserver.tensor import Tensor
 
 
 def tensor(data: list[Any], shape: list[int], datatype: str = "FP32", name: str = "x") -> dict[str, Any]:
@@ -176,6 +177,96 @@ def test_a_model_that_fails_on_a_piece_of_a_large_request_fails_it_once() -> Non
         status, said = await ask(server, "/v2/models/m/infer", body)
         assert status == 500
         assert "thirteen" in said["error"]
+        await shelf.close()
+
+    run(main)
+
+
+def test_a_model_that_answers_other_rows_than_it_was_sent_fails() -> None:
+    async def main() -> None:
+        server, shelf = await serving(function(lambda features: features[:1], 1))
+        body = {"inputs": [tensor([1, 2, 3], [3, 1], name="features")]}
+        status, said = await ask(server, "/v2/models/m/infer", body)
+        assert status == 500
+        assert "after 3 rows" in said["error"]
+        await shelf.close()
+
+    run(main)
+
+
+def test_rows_of_other_shapes_share_no_batch() -> None:
+    async def main() -> None:
+        server, shelf = await serving(function(lambda features: features))
+        widths = [1, 2, 1, 3, 2]
+        bodies = [{"inputs": [tensor([7] * width, [1, width], name="features")]} for width in widths]
+        answers = await asyncio.gather(*(ask(server, "/v2/models/m/infer", body) for body in bodies))
+        assert [said["outputs"][0]["shape"] for _, said in answers] == [[1, width] for width in widths]
+        assert shelf.get("m").batcher.meter.released["isolated"] == 0
+        await shelf.close()
+
+    run(main)
+
+
+def test_a_request_of_which_only_a_part_has_room_leaves_nothing_behind() -> None:
+    model = Held()
+
+    async def main() -> None:
+        shelf = Shelf()
+        await shelf.load("m", function(model, 1), batching=Batching(most_rows=2, most_queued=4))
+        server = ModelServer(shelf, "m", "1")
+        first = asyncio.create_task(ask(server, "/predict", {"features": [1]}))
+        await model.entered(1)
+        body = {"inputs": [tensor([1.0] * 6, [6, 1], name="features")]}
+        assert (await ask(server, "/v2/models/m/infer", body))[0] == 503
+        assert shelf.get("m").batcher.num_queued == 0
+        model.door.set()
+        assert (await first)[0] == 200
+        await shelf.close()
+
+    run(main)
+
+
+def test_who_leaves_is_not_computed_for() -> None:
+    model = Held()
+
+    async def main() -> None:
+        server, shelf = await serving(function(model, 1), most_rows=1)
+        body = {"inputs": [tensor([1, 2], [2, 1], name="features")]}
+        leaving = asyncio.create_task(ask(server, "/v2/models/m/infer", body))
+        await model.entered(1)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        model.door.set()
+        await shelf.close()
+        assert len(model.sizes) == 1
+
+    run(main)
+
+
+class Sum:
+    """Two inputs, added."""
+
+    platform = "test"
+    has_rows = True
+    inputs = (Tensor("left", "INT64", (-1,)), Tensor("right", "INT64", (-1,)))
+    outputs = (Tensor("sum", "INT64", (-1,)),)
+
+    def run(self, arrays: Any) -> Any:
+        return {"sum": arrays["left"] + arrays["right"]}
+
+
+def test_inputs_of_one_request_have_as_many_rows_each() -> None:
+    async def main() -> None:
+        server, shelf = await serving(Sum)
+        left, right = tensor([1, 2], [2], "INT64", "left"), tensor([3, 4], [2], "INT64", "right")
+        status, said = await ask(server, "/v2/models/m/infer", {"inputs": [right, left]})
+        assert status == 200
+        assert said["outputs"] == [{"name": "sum", "shape": [2], "datatype": "INT64", "data": [4, 6]}]
+        short = tensor([3], [1], "INT64", "right")
+        status, said = await ask(server, "/v2/models/m/infer", {"inputs": [left, short]})
+        assert status == 400
+        assert "1 and 2 rows" in said["error"]
+        assert (await ask(server, "/predict", {"features": [1]}))[0] == 422  # which has one input
         await shelf.close()
 
     run(main)

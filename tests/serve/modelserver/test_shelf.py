@@ -11,7 +11,7 @@ from tests.serve.modelserver.models import Held, ask, function, linear, opener, 
 from datahall.errors import ScenarioError
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
-from datahall.serve.modelserver.refused import UnknownModel
+from datahall.serve.modelserver.refused import Refused, UnknownModel
 from datahall.serve.modelserver.shelf import Shelf
 
 
@@ -134,6 +134,19 @@ def test_a_model_that_refuses_zeros_is_loaded_all_the_same() -> None:
         shelf = Shelf()
         await shelf.load("m", function(model, 1))
         assert (await ask(ModelServer(shelf, "m", "1"), "/predict", {"features": [1]}))[0] == 200
+        await shelf.close()
+
+    run(main)
+
+
+def test_a_version_that_is_loaded_again_takes_the_place_of_itself() -> None:
+    async def main() -> None:
+        shelf = Shelf()
+        old = await shelf.load("m", function(lambda rows: rows))
+        new = await shelf.load("m", function(lambda rows: 2 * rows))
+        assert shelf.get("m") is new
+        with pytest.raises(Refused, match="unloaded"):
+            old.batcher.submit({}, print)
         await shelf.close()
 
     run(main)

@@ -60,15 +60,15 @@ def _headline(paths: Sequence[Path], holds: Sequence[tuple[str, str]], problems:
 def _content(scenario: Scenario, path: Path) -> tuple[str, str]:
     """What a file holds, and the command that uses it."""
     document = _document(path)
-    if is_scenario(document):
-        verb = checked(document, scenario.catalog).verb
-        return f"a scenario that asks {verb}", f"datahall {verb} {quoted(str(path))}"
     if is_gateway(document):
         settings = settings_of(document, day_of(Purchase(), scenario.catalog))
         return (
             f"a gateway for {counted(len(settings.models), 'model')}",
             f"datahall serve {quoted(str(path))}",
         )
+    if is_scenario(document):
+        verb = checked(document, scenario.catalog).verb
+        return f"a scenario that asks {verb}", f"datahall {verb} {quoted(str(path))}"
     if path.suffix == ".json":
         model = read_config(path)
         return f"model {model.name}", follow(scenario, "show model", {"model": str(path)})

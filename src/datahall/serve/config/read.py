@@ -18,6 +18,7 @@ from datahall.serve.config.settings import (
     ServerSettings,
     Settings,
     TargetSettings,
+    TelemetrySettings,
     UpstreamSettings,
 )
 from datahall.serve.config.values import Reader, Wrong
@@ -87,7 +88,14 @@ CACHE: Keys = {
     "answer": ("answer_bytes", values.size),
     "ttl": ("ttl_s", values.seconds()),
 }
-TABLES = ("server", "cache", "upstream", "model")
+TELEMETRY: Keys = {
+    "metrics": ("metrics", values.address),
+    "log": ("log", values.text),
+    "traces": ("traces", values.url),
+    "traces_kept": ("kept_fraction", values.share),
+}
+TABLES = ("server", "telemetry", "cache", "upstream", "model")
+MOST_NAME = 200  # characters
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
 
@@ -121,6 +129,8 @@ class _Reading:
             if name not in TABLES:
                 self._unknown((name,), name, TABLES)
         server = self._server(self._table("server"))
+        told = self._fields(("telemetry",), self._table("telemetry"), TELEMETRY)
+        telemetry = TelemetrySettings(**told)
         found = self._fields(("cache",), self._table("cache"), CACHE)
         cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
@@ -129,7 +139,11 @@ class _Reading:
         if self._problems:
             raise DocumentError(self._document.path, sorted(self._problems, key=_line))
         return Settings(
-            server=server, cache=cache, upstreams=tuple(upstreams.values()), models=tuple(models.values())
+            server=server,
+            telemetry=telemetry,
+            cache=cache,
+            upstreams=tuple(upstreams.values()),
+            models=tuple(models.values()),
         )
 
     # tables
@@ -216,6 +230,7 @@ class _Reading:
             for target in model.targets:
                 if target.upstream not in upstreams:
                     self._unknown((*at, "upstreams"), target.upstream, upstreams)
+            self._idle(model)
             for key, others in (
                 ("fallbacks", model.fallbacks),
                 ("relief", (model.relief,) if model.relief else ()),
@@ -225,6 +240,22 @@ class _Reading:
                         self._unknown((*at, key), other, models)
                     elif other == model.name:
                         self._say((*at, key), "a model does not stand in for itself", "another model")
+
+    def _idle(self, model: ModelSettings) -> None:
+        """Keys of a model that change nothing as they stand."""
+        at = ("model", model.name)
+        said = self._table("model").get(model.name, {})
+        alone = len(model.targets) == 1
+        costs = any(target.cost_nano_usd for target in model.targets)
+        for key, is_idle, why in (
+            ("routing", alone, "there is one upstream"),
+            ("hedge", alone, "there is one upstream"),
+            ("routing", not alone and model.routing == "cost" and not costs, "no upstream has a cost"),
+            ("relief_at", not model.relief, "no model is the relief"),
+        ):
+            is_wrong = any(one.where == self._document.where(*at, key) for one in self._problems)
+            if key in said and is_idle and not is_wrong:
+                self._say((*at, key), f"{key} does nothing: {why}", "leave it out")
 
     # parts
 
@@ -238,6 +269,8 @@ class _Reading:
     def _each(self, kind: str, make: Callable[[str, Mapping[str, Any]], Any]) -> dict[str, Any]:
         found = {}
         for name, table in self._table(kind).items():
+            if not name.isascii() or not name.isprintable() or not 0 < len(name) <= MOST_NAME:
+                self._say((kind, name), f"{name!r} is no name", f"1 to {MOST_NAME} plain characters")
             if isinstance(table, dict):
                 found[name] = make(name, table)
             else:

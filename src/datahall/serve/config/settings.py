@@ -22,6 +22,17 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
+class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where what is told of requests goes, beside /metrics."""
+
+    metrics: tuple[str, int] | None = (
+        None  # an address of their own; nothing: with the rest, on loopback alone
+    )
+    log: str = ""  # a file, or "-" for standard error
+    traces: str = ""  # base URL of a collector that speaks OTLP over HTTP
+    kept_fraction: float = 0.0  # of traces that nobody has begun before
+
+
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that answers, and how it is reached."""
 
@@ -65,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All that a gateway is told."""
 
     server: ServerSettings = ServerSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     cache: Bounds | None = None  # of answers that are given again; nothing: none is
     upstreams: tuple[UpstreamSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()

@@ -44,6 +44,10 @@ def seconds(least_s: float = 0.001) -> Reader:
     return _quantity("s", least_s, 86400.0, 'seconds, e.g. "30s"')
 
 
+def share(value: Any) -> float:
+    return float(_quantity("fraction", 0.0, 1.0, "a share of 0 to 1")(value))
+
+
 def size(value: Any) -> int:
     return int(_quantity("bytes", 1.0, 2**33, 'a size, e.g. "10 MB"')(value))
 

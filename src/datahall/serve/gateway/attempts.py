@@ -16,7 +16,9 @@ import msgspec
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
-from datahall.serve.http import CannotConnect, Failure, Response, TimedOut
+from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.translation import Translation, Untranslatable
+from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
 from datahall.serve.upstreams.pool import NoTarget
 from datahall.serve.upstreams.retry_after import retry_after_s
@@ -38,14 +40,23 @@ MOST_ERROR_BYTES = 64 * 1024
 class Answer:
     """An upstream's answer, of which the beginning is there: the whole body, or the first piece of a stream."""
 
-    __slots__ = ("first", "is_stream", "model", "response", "target")
+    __slots__ = ("first", "is_stream", "model", "response", "target", "translation")
 
-    def __init__(self, target: Target, model: str, response: Response, first: bytes, is_stream: bool) -> None:
+    def __init__(
+        self,
+        target: Target,
+        model: str,
+        response: Response,
+        first: bytes,
+        is_stream: bool,
+        translation: Translation | None = None,
+    ) -> None:
         self.target = target
         self.model = model
         self.response = response
         self.first = first
         self.is_stream = is_stream
+        self.translation = translation  # of what comes, where the upstream speaks another language
 
     def close(self) -> None:
         """Nothing more is wanted of it."""
@@ -65,7 +76,7 @@ class _Failed(Exception):
 class Attempts:
     """The asking of one question."""
 
-    __slots__ = ("_budget", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
+    __slots__ = ("_budget", "_headers", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
 
     def __init__(
         self,
@@ -74,12 +85,14 @@ class Attempts:
         budget: RetryBudget,
         random: Random,
         loop: asyncio.AbstractEventLoop,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self._question = question
         self._latest_s = latest_s
         self._budget = budget
         self._random = random
         self._loop = loop
+        self._headers = (*JSON, *headers)
         self.num_sent = 0
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
@@ -100,11 +113,13 @@ class Attempts:
         last: Refused | None = None
         tried: list[Target] = []
         for number in range(model.num_retries + 1):
-            if self.num_sent and not self._budget.take():
-                break
-            if number and len(tried) == len(model.pool.targets):
-                await self._back_off(number)
+            is_round_over = len(tried) == len(model.pool.targets)
+            if is_round_over:
                 tried.clear()
+            if self.num_sent and not (model.pool.has_ready(tried, self._loop.time()) and self._budget.take()):
+                break
+            if is_round_over:
+                await self._back_off(number)
             try:
                 target = await self._target(model, tried)
             except NoTarget as none:
@@ -144,23 +159,30 @@ class Attempts:
         timeouts = upstream.timeouts
         if began_s + timeouts.total_s > self._latest_s:
             timeouts = msgspec.structs.replace(timeouts, total_s=max(0.0, self._latest_s - began_s))
-        self.num_sent += 1
+        translation = translation_of(question.kind, upstream.api, question.wants_usage)
+        kind = question.kind if translation is None else translation.kind
         is_kept = False
         try:
+            body = self._body(target, translation)
+            self.num_sent += 1
             response = await upstream.reach.request(
                 "POST",
-                upstream.base + PATHS[question.kind],
-                question.for_model(target.model),
-                (*JSON, *upstream.headers),
+                upstream.base + PATHS[kind],
+                body,
+                (*self._headers, *upstream.headers),
                 timeouts,
             )
             if response.status >= 300:
-                return await self._not_well(model, target, response)
+                return await self._not_well(model, target, response, translation is not None)
             is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
             first = await (response.piece() if is_stream else response.read())
+            if is_stream and not first:
+                raise Interrupted("a stream of nothing")
+            if translation is not None and not is_stream:
+                first = translation.answer(first)
             upstream.did_well(self._loop.time() - began_s)
             is_kept = True
-            return Answer(target, model.name, response, first, is_stream)
+            return Answer(target, model.name, response, first, is_stream, translation)
         except Failure as failure:
             upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
@@ -173,6 +195,15 @@ class Attempts:
                 if response is not None:
                     response.close()
 
+    def _body(self, target: Target, translation: Translation | None) -> bytes:
+        question, upstream = self._question, target.upstream
+        if not can_answer(question.kind, upstream.api):
+            raise Refused(400, f"{upstream.name} has no {question.kind}", "not_offered")
+        try:
+            return question.for_model(target.model, None if translation is None else translation.question)
+        except Untranslatable as part:
+            raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
+
     def _refused(self, target: Target, failure: Failure) -> Refused:
         where = target.upstream.name
         if isinstance(failure, TimedOut):
@@ -181,7 +212,9 @@ class Attempts:
             return Refused(504, f"{where} took too long: {failure}", "upstream_timeout", target=target)
         return Refused(502, f"{where} gave no answer: {failure}", "upstream_failed", target=target)
 
-    async def _not_well(self, model: Model, target: Target, response: Response) -> Answer:
+    async def _not_well(
+        self, model: Model, target: Target, response: Response, is_translated: bool
+    ) -> Answer:
         """An answer that is none: ask elsewhere, unless it is the question's own fault."""
         upstream, status = target.upstream, response.status
         body = await response.read(MOST_ERROR_BYTES)
@@ -209,6 +242,8 @@ class Attempts:
                 502, f"{upstream.name} does not let us in ({status})", "upstream_refused", target=target
             )
             raise _Failed(refused, has_cost=False)
+        if is_translated:
+            raise Refused(status, _message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)
 
@@ -241,3 +276,19 @@ class Attempts:
                     self._waste(model, has_cost=True)
                 elif not one.cancelled() and one.exception() is None:
                     one.result().close()
+
+
+class _Error(msgspec.Struct):
+    message: str = "refused"
+
+
+class _Wrong(msgspec.Struct):
+    error: _Error = msgspec.field(default_factory=_Error)
+
+
+def _message_of(body: bytes) -> str:
+    """What an upstream says is wrong, in whichever language."""
+    try:
+        return msgspec.json.decode(body, type=_Wrong).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Error().message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -11,11 +12,15 @@ from random import Random
 import msgspec
 
 from datahall.errors import ServingError
-from datahall.serve.config.settings import ModelSettings, Settings, UpstreamSettings
+from datahall.serve.config.settings import ModelSettings, Settings, TelemetrySettings, UpstreamSettings
 from datahall.serve.gateway.model import Model
 from datahall.serve.http import Client, Handler, Origin
 from datahall.serve.http.deadlines import Deadlines
 from datahall.serve.http.tls import client_tls
+from datahall.serve.telemetry.log import Log
+from datahall.serve.telemetry.metrics import Family
+from datahall.serve.telemetry.otlp import Exporter
+from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.upstreams.pool import Pool
 from datahall.serve.upstreams.reach import Inside
 from datahall.serve.upstreams.routing import POLICIES, Target
@@ -64,6 +69,7 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
     targets = [Target(upstreams[one.upstream], one.model, one.cost_nano_usd) for one in settings.targets]
     return Model(
         name=settings.name,
+        price=settings.price,
         pool=Pool(settings.name, targets, POLICIES[settings.routing], settings.most_waiting),
         fallbacks=settings.fallbacks,
         relief=settings.relief,
@@ -73,6 +79,21 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
         deadline_s=settings.deadline_s,
         queue_s=settings.queue_s,
     )
+
+
+def build_telemetry(settings: TelemetrySettings, readings: Sequence[Family]) -> Telemetry:
+    """Where requests are told of; a log is added to, and a collector that is away is never waited for."""
+    log = exporter = None
+    if settings.log:
+        try:
+            log = Log(
+                sys.stderr.buffer if settings.log == "-" else Path(settings.log).expanduser().open("ab")
+            )
+        except OSError as error:
+            raise ServingError(f"the log {settings.log} cannot be written: {error.strerror}") from None
+    if settings.traces:
+        exporter = Exporter(settings.traces, "datahall")
+    return Telemetry(log, exporter, readings)
 
 
 def secret_of(place: str, upstream: str) -> str:

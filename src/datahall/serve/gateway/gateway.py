@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from datahall.serve.gateway import way
-from datahall.serve.gateway.ended import Ended
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
@@ -21,6 +20,10 @@ from datahall.serve.http import Exchange, Request
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
+from datahall.serve.ledger.money import Usage
+from datahall.serve.telemetry.metrics import CONTENT_TYPE
+from datahall.serve.telemetry.telemetry import Telemetry
+from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.retry_budget import RetryBudget
 
 KINDS: dict[str, Kind] = {
@@ -43,8 +46,9 @@ class Gateway:
         *,
         anybody: Key | None = None,
         answers: Answers | None = None,
-        page: Callable[[], bytes] | None = None,
-        on_end: Callable[[Ended], None] | None = None,
+        telemetry: Telemetry | None = None,
+        kept_fraction: float = 0.0,
+        has_open_metrics: bool = True,
     ) -> None:
         self.ledger = ledger
         self.models = {model.name: model for model in models}
@@ -53,10 +57,12 @@ class Gateway:
         self.answers = answers
         self.budget = RetryBudget()
         self.loop = asyncio.get_running_loop()
-        self.on_end = on_end
+        self.tell: Callable[[Told], None] | None = None if telemetry is None else telemetry.tell
+        self.kept_fraction = kept_fraction  # of traces, where nobody has decided before
         self.is_draining = False
         self._anybody = anybody  # whose account is used where no key is asked for
-        self._page = page  # of metrics
+        self._telemetry = telemetry
+        self._has_open_metrics = has_open_metrics
         self._first_id = f"req_{token_hex(6)}"
         self._num_ids = 0
 
@@ -71,7 +77,14 @@ class Gateway:
             refused.send(exchange, self.next_id())
         return None
 
-    def known(self, request: Request, now_ns: int) -> Key:
+    def watch(self, exchange: Exchange) -> None:
+        """Answer who watches over the gateway, on an address of its own."""
+        if exchange.request.path == "/metrics":
+            self._show_metrics(exchange)
+        else:
+            self._health(exchange, exchange.request.path)
+
+    def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
         """Whose request it is; refused where nobody's."""
         headers = request.headers
         said = headers.get("authorization", "")
@@ -83,7 +96,7 @@ class Gateway:
             raise Refused(401, message, "invalid_api_key")
         if self._anybody is not None and not secret.startswith("dh-"):
             return self._anybody
-        found = self.ledger.authenticate(secret.encode("latin-1"), request.path, now_ns)
+        found = self.ledger.authenticate(secret.encode("latin-1"), kind or "", now_ns)
         if isinstance(found, Refusal):
             raise Refused.by_ledger(found)
         return found
@@ -96,6 +109,10 @@ class Gateway:
         if not model.fallbacks:
             return (first,)
         return (first, *(self.models[name] for name in model.fallbacks))
+
+    def price_nano_usd(self, model: str, usage: Usage) -> int:
+        """What an answer would have cost."""
+        return self.models[model].price.cost_nano_usd(usage)
 
     def next_id(self) -> str:
         """What a request is called in answers, logs and traces."""
@@ -134,12 +151,16 @@ class Gateway:
         exchange.send(200 if is_ready or path == "/health/live" else 503, body)
 
     def _metrics(self, exchange: Exchange) -> None:
-        if self._page is None:
-            raise Refused(404, "nothing is at /metrics", "not_found")
-        exchange.send(200, self._page(), content_type="text/plain; version=0.0.4; charset=utf-8")
+        if not self._has_open_metrics:
+            raise Refused(404, "nothing is at /metrics here", "not_found")
+        self._show_metrics(exchange)
+
+    def _show_metrics(self, exchange: Exchange) -> None:
+        page = b"" if self._telemetry is None else self._telemetry.instruments.exposed()
+        exchange.send(200, page, content_type=CONTENT_TYPE)
 
     def _models(self, exchange: Exchange, name: str) -> None:
-        key = self.known(exchange.request, time_ns())
+        key = self.known(exchange.request, None, time_ns())
         names = [model for model in self.models if key.may_use(model)]
         if name and name not in names:
             raise way.unknown(name)

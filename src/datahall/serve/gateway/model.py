@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.pool import Pool
 
 
@@ -12,6 +13,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     pool: Pool
+    price: Price = FREE
     fallbacks: tuple[str, ...] = ()  # models that answer in its place when none of its upstreams does
     relief: str = ""  # a smaller model that answers in its place while too many wait for it
     relief_at: int = 0  # how many those are

@@ -52,6 +52,9 @@ class Passage:
         for block in piece.split(b"\n\n")[:-1]:
             usage, is_alone = usage_of_chunk(data_of(block))
             if usage is not None:
+                before = self.usage
+                if before is not None and not usage.prompt:  # said at the beginning
+                    usage = Usage(before.prompt, before.cached, usage.completion)
                 self.usage = usage
                 if is_alone and self._hides_usage:
                     self.num_events -= 1

@@ -57,8 +57,14 @@ class Question(NamedTuple):
     priority: int
     body: Body
 
-    def for_model(self, model: str) -> bytes:
-        """The body as an upstream gets it, which calls the model by its own name and always says what it took."""
+    def for_model(self, model: str, other: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> bytes:
+        """The body as an upstream gets it, which calls the model by its own name and always says what it took.
+
+        `other` puts it into another language first.
+        """
+        if other is not None:
+            said = other(msgspec.json.decode(_encode(self.body)))
+            return _encode({**said, "model": model})
         body = self.body
         body["model"] = msgspec.Raw(_encode(model))
         if self.is_stream and self.kind in ("chat", "completions"):

@@ -32,8 +32,13 @@ class _Said(msgspec.Struct):
         return Usage(self.prompt_tokens or 0, cached, self.completion_tokens or 0)
 
 
+class _Message(msgspec.Struct):
+    usage: _Said | None = None
+
+
 class _Answer(msgspec.Struct):
     usage: _Said | None = None
+    message: _Message | None = None  # in which Anthropic's stream says what the prompt took
     choices: list[msgspec.Raw] | None = None
 
 
@@ -59,6 +64,8 @@ def usage_of_chunk(data: bytes) -> tuple[Usage | None, bool]:
         answer = _answer.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False
+    if answer.message is not None and answer.message.usage is not None:
+        return answer.message.usage.usage(), False
     if answer.usage is None:
         return None, False
     return answer.usage.usage(), answer.choices is not None and not answer.choices

@@ -13,13 +13,6 @@ Headers = Iterable[tuple[str, str]]
 
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# of one hop alone (RFC 9110, 7.6.1), and what an upstream has no business to set for our clients
-OF_ONE_HOP = frozenset(
-    {
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
-        "trailer", "transfer-encoding", "upgrade", "set-cookie", "server", "date", "content-length",
-    }
-)  # fmt: skip
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus if status >= 200
 }

@@ -52,8 +52,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
     def may_ask(self, route: str) -> bool:
-        """Whether it is for a route."""
-        return not self.routes or route in self.routes
+        """Whether it is for a route; nothing is what every key may ask, as the list of its models."""
+        return not self.routes or not route or route in self.routes
 
     def state(self, now_ns: int) -> str:
         """In a word, for lists."""

@@ -249,7 +249,7 @@ class Batcher(Generic[Item, Out]):
             self._loop.call_soon(ticket.done, answer)
 
     def _check_closed(self) -> None:
-        is_empty = not (self._num_running or self._lines or self._halves)
+        is_empty = not (self._num_running or self._lines)  # halves run at once, or something else does
         if self._closed is not None and is_empty and not self._closed.done():
             self._closed.set_result(None)
 

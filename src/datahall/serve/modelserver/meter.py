@@ -73,14 +73,24 @@ FAMILIES = (
 )
 
 
+def labels(**values: str) -> str:
+    """Labels of a sample, with what would end a text taken out of the way.
+
+    >>> labels(model='a"b')
+    'model="a\\\\"b"'
+    """
+    escaped = {name: value.replace("\\", r"\\").replace('"', r"\"") for name, value in values.items()}
+    return ",".join(f'{name}="{value}"' for name, value in escaped.items())
+
+
 def exposition(meters: Sequence[tuple[str, Meter, int]]) -> str:
     """Labels, counters and queued rows of every loaded version, in the text format of Prometheus."""
     text = []
     for family, kind, words in FAMILIES:
         name = f"datahall_model_{family}"
         text += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
-        for labels, meter, queued in meters:
-            text += _samples(family, name, labels, meter, queued)
+        for tags, meter, queued in meters:
+            text += _samples(family, name, tags, meter, queued)
     return "\n".join(text) + "\n"
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from datahall.serve.modelserver.batcher import Batching
-from datahall.serve.modelserver.meter import exposition
+from datahall.serve.modelserver.meter import exposition, labels
 from datahall.serve.modelserver.refused import UnknownModel
 from datahall.serve.modelserver.runners.runner import Runner
 from datahall.serve.modelserver.version import Version
@@ -78,7 +78,7 @@ class Shelf:
         """Counters of all versions in the text format of Prometheus."""
         return exposition(
             [
-                (f'model="{one.name}",version="{one.version}"', one.batcher.meter, one.batcher.num_queued)
+                (labels(model=one.name, version=one.version), one.batcher.meter, one.batcher.num_queued)
                 for one in self
             ]
         )

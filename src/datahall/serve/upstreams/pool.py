@@ -65,6 +65,10 @@ class Pool:
         target.upstream.begin()
         return target
 
+    def has_ready(self, tried: Sequence[Target], now_s: float) -> bool:
+        """Whether a target that was not tried may be asked, be it after a wait."""
+        return any(target.upstream.is_ready(now_s) for target in self.targets if target not in tried)
+
     async def take(
         self, hint: Hint, tried: Sequence[Target], priority: int, wait_s: float, now_s: float
     ) -> Target:
@@ -76,7 +80,7 @@ class Pool:
         left = [target for target in self.targets if target not in tried]
         if not left:
             raise NoTarget(f"every upstream of {self.model} was tried", BUSY_S)
-        if not any(target.upstream.is_ready(now_s) for target in left):
+        if not self.has_ready(tried, now_s):
             soonest_s = min(target.upstream.wait_s(now_s) for target in left)
             raise NoTarget(f"no upstream of {self.model} can be asked now", soonest_s or BUSY_S)
         if wait_s <= 0:

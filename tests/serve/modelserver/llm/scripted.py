@@ -51,7 +51,7 @@ class Scripted:
         self.asked.append(msgspec.json.decode(body))
         for num, data in enumerate(self.script, 1):
             if num - 1 == self.at:
-                self.door.wait(5)
+                assert self.door.wait(5), "nobody opened"
             if hear(data):
                 break
         self.heard.append(num)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -145,6 +146,10 @@ def test_the_engines_own_server_is_out_of_reach(file: Path) -> None:
     engine = Llama(file, NAME, Slots(num_slots=1, num_context=64))
     folder = Path(engine.folder.name)
     assert folder.stat().st_mode & 0o077 == 0
-    assert [one.is_socket() for one in folder.iterdir()] == [True]
+    (door,) = folder.iterdir()
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.connect(str(door))
+        stranger.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        assert stranger.recv(100).startswith(b"HTTP/1.1 401")
     engine.close()
     assert not folder.exists()

@@ -13,6 +13,9 @@ from datahall.serve.modelserver.refused import Refused
 
 MOST_MESSAGES = 1024
 MOST_TOKENS = 1 << 20
+MOST_GRAMMAR_BYTES = (
+    4096  # of schemas that an answer must keep to: all slots wait while a token is checked by them
+)
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 Penalty: TypeAlias = Annotated[float, msgspec.Meta(ge=-2, le=2)]
@@ -75,9 +78,31 @@ _REQUESTS = msgspec.json.Decoder(ChatRequest)
 def read(body: bytes) -> ChatRequest:
     """The request, or why it is none."""
     try:
-        return _REQUESTS.decode(body)
+        asked = _REQUESTS.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(400, str(error)) from None
+    for name in ("response_format", "tools"):
+        said = getattr(asked, name)
+        size = len(msgspec.json.encode(said))
+        if size > MOST_GRAMMAR_BYTES:
+            raise Refused(400, f"{name} has {size} bytes, of which this model takes {MOST_GRAMMAR_BYTES}")
+        if _has_pattern(said):
+            raise Refused(400, f"{name} has a pattern, and this model heeds none")
+    return asked
+
+
+def _has_pattern(schema: object) -> bool:
+    """Whether a regular expression stands in it: some take the engine, and with it everybody, minutes to unfold."""
+    rest = [schema]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict):
+            if isinstance(one.get("pattern"), str):
+                return True
+            rest += one.values()
+        elif isinstance(one, list):
+            rest += one
+    return False
 
 
 def for_engine(asked: ChatRequest) -> bytes:

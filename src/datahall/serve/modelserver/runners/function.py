@@ -6,6 +6,7 @@ import importlib.util
 import pickle
 import sys
 from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def function_in(file: Path, name: str) -> Function:
     spec.loader.exec_module(module)
     predict = getattr(module, name, None)
     if not callable(predict):
-        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        known = [key for key, value in vars(module).items() if isfunction(value) and not key.startswith("_")]
         raise ScenarioError(
             f"{file} has no function {name}",
             where=str(file),

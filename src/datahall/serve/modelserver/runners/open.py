@@ -33,6 +33,8 @@ def check(path: str, allow_pickle: tuple[str, ...] = ()) -> None:
     file, _ = file_and_function(path)
     if not file.is_file():
         raise ScenarioError(f"there is no file {file}", field="model")
+    if not file.stem.isprintable():
+        raise ScenarioError("the name of this file cannot be the name of a model", where=repr(str(file)))
     if file.suffix in PICKLES and file.name not in allow_pickle:
         raise ScenarioError(
             f"{file} is a pickle, which runs whatever code its maker put in it when it is loaded",
