@@ -117,7 +117,7 @@ def mlp(folder: Path) -> Path:
         [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()],
     )
     file = folder / "mlp.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file)
+    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), file)
     return file
 
 
@@ -126,7 +126,7 @@ def slow() -> Runner:
 
     Asked for a row of ones it says how long its calls took on average.
     """
-    spent_s = []
+    spent_s: list[float] = []
 
     def predict(features: np.ndarray) -> np.ndarray:
         if features.all():

@@ -79,10 +79,10 @@ def serve(
             hint='pip install "datahall[serve]"',
         ) from None
     if model is None:
-        _refuse_beside(of_model, "without --model")
+        _refuse_idle(of_model, "there is no --model")
         work = _gateway(file, listen, state)
     else:
-        _refuse_beside({"GATEWAY.TOML": file, "state": state}, "beside --model")
+        _refuse_idle({"GATEWAY.TOML": file, "state": state}, "there is --model")
         from datahall.cli.serve_model import serving
 
         work = serving(model, listen, of_model)
@@ -95,12 +95,14 @@ def serve(
         raise InfeasibleError("requests were broken off, as they did not end in time", hint="a longer drain")
 
 
-def _refuse_beside(said: dict[str, Any], why: str) -> None:
+def _refuse_idle(said: dict[str, Any], why: str) -> None:
     """What would do nothing is refused."""
+    from datahall.scenario.idle import do_nothing
+
     for name, value in said.items():
         if value not in (None, ()):
-            flag = name if name.isupper() else f"--{name.replace('_', '-')}"
-            raise ScenarioError(f"{flag} does nothing {why}", where=flag, hint="leave one of them out")
+            flag = name if name.isupper() else flag_of(name)
+            raise ScenarioError(do_nothing([flag], why), where=flag, hint="leave it out")
 
 
 def _gateway(file: str | None, listen: str | None, state: str | None) -> Coroutine[Any, Any, bool]:

@@ -25,7 +25,7 @@ from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Price
 from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.pool import Pool
-from datahall.serve.upstreams.routing import POLICIES, Target
+from datahall.serve.upstreams.routing import RULES, Target
 from datahall.serve.upstreams.upstream import Upstream
 
 PRICE = Price(input_nano_usd=1_000_000_000, output_nano_usd=2_000_000_000)
@@ -164,7 +164,7 @@ async def gateway(
 
     def model(name: str, targets: Sequence[Upstream], **fields: Any) -> Model:
         found = [Target(upstream, f"{name}-there") for upstream in targets]
-        return Model(name=name, pool=Pool(name, found, POLICIES[policy], waiting), **fields)
+        return Model(name=name, pool=Pool(name, found, RULES[policy], waiting), **fields)
 
     models = [model("m", upstreams[: len(asked)], **of_model)]
     models += [model(name, [upstreams[len(asked) + place]]) for place, name in enumerate(spare)]

@@ -14,7 +14,7 @@ from tests.serve.upstreams.test_routing import nobody
 from datahall.serve.http import run
 from datahall.serve.upstreams.pool import NoTarget, Pool
 from datahall.serve.upstreams.reach import Inside
-from datahall.serve.upstreams.routing import POLICIES, Hint, Target
+from datahall.serve.upstreams.routing import RULES, Hint, Target
 from datahall.serve.upstreams.upstream import Upstream
 
 HIGH, NORMAL, LOW = range(3)
@@ -22,7 +22,7 @@ HIGH, NORMAL, LOW = range(3)
 
 def pool(*most: int, waiting: int = 10) -> Pool:
     upstreams = [Upstream(f"u{place}", Inside(nobody), Random(1), most=one) for place, one in enumerate(most)]
-    return Pool("m", [Target(one, "m") for one in upstreams], POLICIES["least-outstanding"], waiting)
+    return Pool("m", [Target(one, "m") for one in upstreams], RULES["least-outstanding"], waiting)
 
 
 async def take(

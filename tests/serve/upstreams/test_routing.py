@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.serve.http import Exchange
 from datahall.serve.upstreams.reach import Inside
-from datahall.serve.upstreams.routing import POLICIES, UNEVEN, UNEVEN_RATIO, Hint, Target
+from datahall.serve.upstreams.routing import RULES, UNEVEN, UNEVEN_RATIO, Hint, Target
 from datahall.serve.upstreams.upstream import Upstream
 
 
@@ -27,7 +27,7 @@ def nobody(exchange: Exchange) -> None:
 
 
 def chosen(policy: str, among: list[Target], hint: Hint | None = None) -> int:
-    return among.index(POLICIES[policy](among, hint or Hint()))
+    return among.index(RULES[policy](among, hint or Hint()))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8))

@@ -11,6 +11,7 @@ import msgspec
 
 from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, nearest
+from datahall.scenario.idle import do_nothing
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.config import values
 from datahall.serve.config.settings import (
@@ -24,7 +25,7 @@ from datahall.serve.config.settings import (
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.ledger.money import FREE, Price
-from datahall.serve.upstreams.routing import POLICIES
+from datahall.serve.upstreams.routing import RULES
 
 Keys = Mapping[str, tuple[str, Reader]]  # as a key is written: the field it sets and its reader
 
@@ -61,7 +62,7 @@ TIMEOUTS: Keys = {
     "total": ("total_s", values.seconds()),
 }
 MODEL: Keys = {
-    "routing": ("routing", values.one_of(tuple(POLICIES))),
+    "routing": ("routing", values.one_of(tuple(RULES))),
     "fallbacks": ("fallbacks", values.names),
     "relief": ("relief", values.text),
     "relief_at": ("relief_at", values.count(1)),
@@ -255,7 +256,7 @@ class _Reading:
         ):
             is_wrong = any(one.where == self._document.where(*at, key) for one in self._problems)
             if key in said and is_idle and not is_wrong:
-                self._say((*at, key), f"{key} does nothing: {why}", "leave it out")
+                self._say((*at, key), do_nothing([key], why), "leave it out")
 
     # parts
 

@@ -23,7 +23,7 @@ from datahall.serve.telemetry.otlp import Exporter
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.upstreams.pool import Pool
 from datahall.serve.upstreams.reach import Inside
-from datahall.serve.upstreams.routing import POLICIES, Target
+from datahall.serve.upstreams.routing import RULES, Target
 from datahall.serve.upstreams.upstream import Upstream
 
 ANTHROPIC_VERSION = "2023-06-01"
@@ -70,7 +70,7 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
     return Model(
         name=settings.name,
         price=settings.price,
-        pool=Pool(settings.name, targets, POLICIES[settings.routing], settings.most_waiting),
+        pool=Pool(settings.name, targets, RULES[settings.routing], settings.most_waiting),
         fallbacks=settings.fallbacks,
         relief=settings.relief,
         relief_at=settings.relief_at,

@@ -80,7 +80,7 @@ def _affine(targets: Sequence[Target], hint: Hint, key: bytes) -> Target:
     return max(free, key=lambda target: crc32(target.name, crc32(key)))
 
 
-POLICIES: dict[str, Policy] = {
+RULES: dict[str, Policy] = {
     "least-outstanding": least_outstanding,
     "latency": fastest,
     "cost": cheapest,

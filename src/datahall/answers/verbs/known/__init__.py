@@ -1,0 +1,1 @@
+"""Verbs about what is known: chips, models, terms, and the catalogue that has them."""
