@@ -72,6 +72,7 @@ KEPT = {
     "power.swing.battery.periodic_need": "docs/site-power.md sizes a store by hand",
     "report.wire.decode": "who keeps an answer as JSON reads it back",
     "silicon.roofline.ridge_intensity": "docs/silicon.md says where the roofline bends",
+    "serve.telemetry.shipped.shipped": "docs/gateway.md copies the dashboard and the alerts",
     "training.pipeline.bubble.bubble_fraction": "the textbook's bubble, beside the schedules that leave less",
     "training.pipeline.schedule.problems": "whoever adds a schedule asks it what cannot run",
     **{
@@ -124,6 +125,8 @@ def unloaded(trees: dict[str, ast.Module], of: Iterable[str]) -> set[str]:
 KEPT_CONSTANTS = {
     "inference.simulation.state.BOTH": "the first of the roles that a pool has",
     "inference.simulation.state.STATIC": "the second of the ways to batch",
+    "serve.telemetry.shipped.ALERTS": "docs/gateway.md copies it",
+    "serve.telemetry.shipped.DASHBOARD": "as above",
     **{
         f"validation.{home}": "the ledger finds it by name"
         for home in (
@@ -182,7 +185,7 @@ KEPT_FIELDS = {
         f"serve.modelserver.llm.request.{field}": "given to the engine with the rest of the request"
         for field in (
             *(f"ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
-            *(f"ChatRequest.{name}" for name in ("response_format", "top_logprobs")),
+            "ChatRequest.top_logprobs",
         )
     },
     "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",

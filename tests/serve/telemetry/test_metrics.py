@@ -8,18 +8,16 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.serve.telemetry.exposition import shown
 from tests.serve.telemetry.requests import told
 
-from datahall.errors import ServingError
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.ledger.money import Usage
-from datahall.serve.telemetry.exposition import shown
 from datahall.serve.telemetry.instruments import MOST_KEYS, Instruments
 from datahall.serve.telemetry.metrics import OTHER, Counter, Histogram, exposed
 from datahall.serve.telemetry.readings import of_cache, of_process
 from datahall.serve.telemetry.shipped import ALERTS, DASHBOARD, shipped
 from datahall.serve.telemetry.telemetry import Telemetry
-from datahall.serve.telemetry.top import quantile, top_of
 
 
 def read(page: bytes, name: str, **labels: str) -> float:
@@ -155,43 +153,3 @@ def test_every_metric_says_what_it_is_in_a_base_unit() -> None:
     for name, kind in kinds.items():
         assert (kind == "counter") == name.endswith("_total")
         assert not re.search(r"_(ms|milliseconds|kb|mb|minutes)(_|$)", name)
-
-
-@pytest.mark.parametrize("line", ["<html>", "a b c d", "x{a=1} "])
-def test_a_page_that_is_none_of_metrics_is_said_to_be_none(line: str) -> None:
-    with pytest.raises(ServingError, match="line 1 is no metric"):
-        list(shown(line))
-
-
-def test_top_is_what_happened_between_two_looks() -> None:
-    seen = Instruments()
-    seen.count(told(num_attempts=3))
-    before = list(shown(seen.exposed().decode()))
-    for number in range(20):
-        seen.count(told(result="failed" if number < 5 else "answered", charged_nano_usd=10**9))
-    seen.count(told(result="refused", code="rate_limit_exceeded"))
-    top = top_of(before, shown(seen.exposed().decode()), 10.0)
-    (model,), (key,) = top.models, top.keys
-    assert (top.refused_per_s, model.model, key.key, key.customer) == (0.1, "small", "team", "acme")
-    assert (model.requests_per_s, model.failed_fraction) == (pytest.approx(2.1), pytest.approx(5 / 21))
-    assert model.output_tokens_per_s == pytest.approx(21 * 11 / 10)
-    assert key.charged_usd_per_hour == pytest.approx(20.0015 * 360)
-    assert key.charged_usd == pytest.approx(20.003)
-    assert 0.16 < model.duration_p50_s <= 0.32
-
-
-def test_counters_of_a_gateway_that_began_anew_are_all_new() -> None:
-    old, new = Instruments(), Instruments()
-    for _ in range(5):
-        old.count(told())
-    new.count(told())
-    top = top_of(shown(old.exposed().decode()), shown(new.exposed().decode()), 1.0)
-    assert top.models[0].requests_per_s == 1.0
-
-
-@given(st.lists(st.floats(0.01, 9.9), min_size=1, max_size=40), st.sampled_from((0.1, 0.5, 0.9, 0.99, 1.0)))
-def test_a_quantile_lies_in_the_bucket_that_has_it(values: list[float], share: float) -> None:
-    bounds = [float(bound) for bound in range(11)]
-    buckets = [(bound, float(len([one for one in values if one <= bound]))) for bound in bounds]
-    rank = min(len(values) - 1, max(0, -int(-share * len(values) // 1) - 1))
-    assert abs(quantile(buckets, share) - sorted(values)[rank]) <= 1.0

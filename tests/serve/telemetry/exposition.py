@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from datahall.errors import ServingError
-
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \d+)?")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
@@ -31,8 +29,7 @@ def shown(text: str) -> Iterator[Shown]:
         if not line or line.startswith("#"):
             continue
         found = _SAMPLE.fullmatch(line)
-        if found is None:
-            raise ServingError(f"line {number} is no metric: {line[:80]!r}", hint="the address of /metrics")
+        assert found is not None, f"line {number} is no metric: {line[:80]!r}"
         name, labels, value = found.groups()
         yield Shown(name, {key: _plain(label) for key, label in _LABEL.findall(labels or "")}, float(value))
 
