@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from datahall.answers.verb import Group, Verb
 from datahall.answers.verbs import (
+    catalog,
+    chip,
     comparison,
     datapath,
     economics,
     fabric,
     gateway,
+    model,
     power,
     reliability,
     run,
     scheduling,
     serving,
+    term,
     training,
     validation,
 )
-from datahall.answers.verbs.known import catalog, chip, model, term
 
 GROUPS = (
     Group("plan", "what to build, and why not something else", "decide", golden="plan serve"),

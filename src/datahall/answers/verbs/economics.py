@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answers.verb import Verb
-from datahall.answers.verbs.known.model import MODEL_DETAILS
+from datahall.answers.verbs.model import MODEL_DETAILS
 from datahall.scenario.takes import OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import BATCH_WHERE_UNSAID
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answers.verb import Verb
-from datahall.answers.verbs.known.model import MODEL
+from datahall.answers.verbs.model import MODEL
 from datahall.scenario.takes import Takes
 
 JOB = ("seq", "global_batch", "precision", "framework", "state", "imbalance", "memory_margin", "adapters…")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answers.verb import Verb
-from datahall.answers.verbs.known.model import MODEL, MODEL_DETAILS
+from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_SERVICE
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 

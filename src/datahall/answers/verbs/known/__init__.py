@@ -1,1 +1,0 @@
-"""Verbs about what is known: chips, models, terms, and the catalogue that has them."""
