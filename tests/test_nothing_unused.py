@@ -19,6 +19,7 @@ FOUND_BY_KIND = {f"read_{kind}" for kind in KINDS}
 UNSPELLED = {
     "__dir__": "Python asks for it",
     "ring_broadcast_time": "the chain of a textbook, beside its tree",
+    "top_of": "who watches a gateway from Python makes a table of two pages",
     **dict.fromkeys(FOUND_BY_KIND, "found by its kind"),
 }
 
@@ -71,6 +72,9 @@ KEPT = {
     },
     "power.swing.battery.periodic_need": "docs/site-power.md sizes a store by hand",
     "report.wire.decode": "who keeps an answer as JSON reads it back",
+    "serve.telemetry.exposition.shown": "who watches a gateway from Python reads its page",
+    "serve.telemetry.shipped.shipped": "who sets up Grafana or Prometheus takes the files that are shipped",
+    "serve.telemetry.top.top_of": "who watches a gateway from Python makes a table of two pages",
     "silicon.roofline.ridge_intensity": "docs/silicon.md says where the roofline bends",
     "training.pipeline.bubble.bubble_fraction": "the textbook's bubble, beside the schedules that leave less",
     "training.pipeline.schedule.problems": "whoever adds a schedule asks it what cannot run",
@@ -124,6 +128,8 @@ def unloaded(trees: dict[str, ast.Module], of: Iterable[str]) -> set[str]:
 KEPT_CONSTANTS = {
     "inference.simulation.state.BOTH": "the first of the roles that a pool has",
     "inference.simulation.state.STATIC": "the second of the ways to batch",
+    "serve.telemetry.shipped.ALERTS": "who sets up Prometheus takes it",
+    "serve.telemetry.shipped.DASHBOARD": "who sets up Grafana takes it",
     **{
         f"validation.{home}": "the ledger finds it by name"
         for home in (
@@ -182,11 +188,21 @@ KEPT_FIELDS = {
         f"serve.modelserver.llm.request.{field}": "given to the engine with the rest of the request"
         for field in (
             *(f"ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
-            *(f"ChatRequest.{name}" for name in ("response_format", "top_logprobs")),
+            "ChatRequest.top_logprobs",
         )
     },
     "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",
     "serve.modelserver.predict._HealthResponse.avg_latency_ms": "the lab has it in every answer",
+    **{
+        f"serve.telemetry.top.{field}": "who watches a gateway from Python reads it"
+        for field in (
+            "OfKey.charged_usd_per_hour",
+            "Top.is_unwritten",
+            "Top.refused_per_s",
+            *(f"OfModel.{of}_{at}_s" for of in ("duration", "ttft") for at in ("p50", "p99")),
+            *(f"OfModel.{of}_usd_per_hour" for of in ("charged", "saved")),
+        )
+    },
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
     "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",
     "workload.traffic.shapes.Lognormal.mean_tokens": "read by its place in a match",
@@ -288,8 +304,7 @@ def test_what_no_code_loads_is_known_when_seen(other: str, dead: bool) -> None:
 
 # methods and properties whose names no code loads, and why they are there all the same
 KEPT_METHODS = {
-    "answer.Answer.save": "who asks in Python keeps the answer",
-    "answer.Answer.to_json": "as above",
+    "answer.Answer.to_json": "who asks in Python keeps the answer",
     "answer.Answer.to_pandas": "as above",
     "cli.command.Question.format_options": "click asks for it",
     "cli.command.Question.format_usage": "as above",
@@ -307,6 +322,8 @@ KEPT_METHODS = {
         for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
     },
     "serve.http.reader.Reader.on_url": "as above",
+    "serve.cache.flight.Flight.is_alike": "whoever lets streams follow a flight asks it",
+    "serve.ledger.disk.store.Store.num_unsettled": "what a start after a kill has charged as it was held",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }
 

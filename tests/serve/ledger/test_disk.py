@@ -15,9 +15,9 @@ from tests.serve.ledger.books import START_NS, TEN, key_in, opened, totals
 
 from datahall.errors import ServingError
 from datahall.serve.ledger.account import Refusal
-from datahall.serve.ledger.journal import Journal, Position, Reserved, records, segments
+from datahall.serve.ledger.disk.journal import Journal, Position, Reserved, records, segments
+from datahall.serve.ledger.disk.migrations import STEPS, migrate
 from datahall.serve.ledger.ledger import Reservation
-from datahall.serve.ledger.migrations import STEPS, migrate
 from datahall.serve.ledger.money import Usage
 
 NOW = START_NS
@@ -70,7 +70,7 @@ WORK = """
     sys.path.insert(0, {root!r})
     from tests.serve.ledger.books import START_NS, TEN, opened
     from datahall.serve.ledger.account import Refusal
-    from datahall.serve.ledger.group_commit import GroupCommit
+    from datahall.serve.ledger.disk.group_commit import GroupCommit
     from datahall.serve.ledger.money import Usage
 
     ledger = opened(Path({path!r}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from datahall.serve.ledger.journal import Position, Record, Reserved, Settled
+from datahall.serve.ledger.disk.journal import Position, Record, Reserved, Settled
 from datahall.serve.ledger.period import hour_of
 
 Row: TypeAlias = tuple[int, int, str, str]  # hour, key, model, outcome

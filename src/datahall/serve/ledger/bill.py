@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from datahall.serve.ledger.batch import UNSETTLED
+from datahall.serve.ledger.disk.store import Total
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.money import usd
-from datahall.serve.ledger.store import Total
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

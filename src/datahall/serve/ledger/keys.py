@@ -9,10 +9,10 @@ import msgspec
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.scenario.kinds.budgets import spending
+from datahall.serve.ledger.disk.store import Store
 from datahall.serve.ledger.key import SHOWN, UNLIMITED, Key, Limits, digest_of, new_secret
 from datahall.serve.ledger.money import nano_usd, usd
 from datahall.serve.ledger.period import SECOND_NS, span_of
-from datahall.serve.ledger.store import Store
 
 
 def create(

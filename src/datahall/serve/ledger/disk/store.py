@@ -13,9 +13,9 @@ import msgspec
 
 from datahall.errors import ServingError
 from datahall.serve.ledger.batch import COLUMNS, Batch
-from datahall.serve.ledger.journal import Position, Reserved
+from datahall.serve.ledger.disk.journal import Position, Reserved
+from datahall.serve.ledger.disk.migrations import migrate
 from datahall.serve.ledger.key import Key, Limits
-from datahall.serve.ledger.migrations import migrate
 from datahall.serve.ledger.period import HOUR_NS, hour_of
 
 BUSY_S = 5.0  # that whoever writes a key waits for a group commit

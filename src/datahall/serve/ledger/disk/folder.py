@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 
 from datahall.errors import ServingError
-from datahall.serve.ledger.store import Store
+from datahall.serve.ledger.disk.store import Store
 
 PEPPER_BYTES = 32
 LEDGER, PEPPER, LOCK = "ledger.sqlite", "pepper", "lock"
