@@ -122,10 +122,6 @@ class Store:
         names = ("key", "model", "outcome", *COLUMNS)
         return (Total(**dict(zip(names, row, strict=True))) for row in rows)
 
-    def num_unsettled(self) -> int:
-        """Requests that were charged what was reserved."""
-        return int(self._database.execute("select count(*) from unsettled").fetchone()[0])
-
     # keys
 
     def add(self, key: Key) -> Key:
