@@ -13,8 +13,8 @@ from datahall.serve.cache.asked import asked_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.kept import kept_whole
 from datahall.serve.ledger.desk import desk
-from datahall.serve.ledger.disk.folder import Folder
-from datahall.serve.ledger.disk.group_commit import GroupCommit
+from datahall.serve.ledger.folder import Folder
+from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.ledger import Ledger, Reservation

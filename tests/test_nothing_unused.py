@@ -323,7 +323,6 @@ KEPT_METHODS = {
     },
     "serve.http.reader.Reader.on_url": "as above",
     "serve.cache.flight.Flight.is_alike": "whoever lets streams follow a flight asks it",
-    "serve.ledger.disk.store.Store.num_unsettled": "what a start after a kill has charged as it was held",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }
 

@@ -16,7 +16,7 @@ from tests.serve.gateway.gateways import DONE, STREAM, TOLD, failing, stream, wh
 from tests.serve.http.talking import until
 
 from datahall.serve.http import CannotConnect, Client, Exchange, Failure, Origin, run
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.ledger import Ledger
 
 

@@ -18,7 +18,7 @@ from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.http import Client, Exchange, Origin, Response, Server, Timeouts, serve
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import UNLIMITED, Key, Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.ledger import Ledger

@@ -12,7 +12,7 @@ from tests.serve.http.talking import running, until
 
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Exchange, run
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import Limits
 from datahall.serve.ledger.keys import create
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.ledger import Ledger

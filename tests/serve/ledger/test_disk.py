@@ -70,7 +70,7 @@ WORK = """
     sys.path.insert(0, {root!r})
     from tests.serve.ledger.books import START_NS, TEN, opened
     from datahall.serve.ledger.account import Refusal
-    from datahall.serve.ledger.disk.group_commit import GroupCommit
+    from datahall.serve.ledger.group_commit import GroupCommit
     from datahall.serve.ledger.money import Usage
 
     ledger = opened(Path({path!r}))

@@ -20,8 +20,8 @@ from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.readings import of_lines, of_upstreams
 from datahall.serve.http import Handler, serve
 from datahall.serve.http.tls import server_tls
-from datahall.serve.ledger.disk.folder import Folder, usual_folder
-from datahall.serve.ledger.disk.group_commit import GroupCommit
+from datahall.serve.ledger.folder import Folder, usual_folder
+from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.keys import create, key_named
 from datahall.serve.ledger.ledger import Ledger

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from datahall.serve.ledger.batch import UNSETTLED
+from datahall.serve.ledger.disk.batch import UNSETTLED
 from datahall.serve.ledger.disk.store import Total
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.money import usd

@@ -8,9 +8,9 @@ from pathlib import Path
 from time import time_ns
 from typing import NamedTuple
 
-from datahall.serve.ledger.disk.folder import Folder, usual_folder
 from datahall.serve.ledger.disk.recovery import recover
 from datahall.serve.ledger.disk.store import Store
+from datahall.serve.ledger.folder import Folder, usual_folder
 
 
 class Desk(NamedTuple):

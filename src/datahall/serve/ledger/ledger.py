@@ -18,10 +18,10 @@ import msgspec
 
 from datahall.errors import ServingError
 from datahall.serve.ledger.account import Account, Refusal, Standing
-from datahall.serve.ledger.batch import Batch
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.disk.batch import Batch
 from datahall.serve.ledger.disk.journal import FRAME_BYTES, SEGMENT_BYTES, Journal, Reserved, Settled
 from datahall.serve.ledger.disk.recovery import recover
+from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.money import NOTHING, Price, Usage
 from datahall.serve.ledger.period import span_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datahall.serve.ledger.batch import UNSETTLED, Batch
-from datahall.serve.ledger.disk.folder import Folder
+from datahall.serve.ledger.disk.batch import UNSETTLED, Batch
 from datahall.serve.ledger.disk.journal import Position, Settled, records, segments
 from datahall.serve.ledger.disk.store import Store
+from datahall.serve.ledger.folder import Folder
 
 
 def recover(folder: Folder, store: Store, now_ns: int) -> int:

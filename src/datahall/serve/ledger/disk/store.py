@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from datahall.errors import ServingError
-from datahall.serve.ledger.batch import COLUMNS, Batch
+from datahall.serve.ledger.disk.batch import COLUMNS, Batch
 from datahall.serve.ledger.disk.journal import Position, Reserved
 from datahall.serve.ledger.disk.migrations import migrate
 from datahall.serve.ledger.key import Key, Limits
@@ -121,10 +121,6 @@ class Store:
         )
         names = ("key", "model", "outcome", *COLUMNS)
         return (Total(**dict(zip(names, row, strict=True))) for row in rows)
-
-    def num_unsettled(self) -> int:
-        """Requests that were charged what was reserved."""
-        return int(self._database.execute("select count(*) from unsettled").fetchone()[0])
 
     # keys
 
