@@ -1,8 +1,8 @@
 """Requests of many clients, laid into one call of a model.
 
 A batch is released as soon as it is full, its first request is due, or the model is idle: what queued while it ran is
-then the next batch, so that nobody waits for company while there is nothing to do.  A full one is handed over early.  All of it happens on the event
-loop, but for the call itself, which runs on a thread of the model's own.
+then the next batch, so that nobody waits for company while there is nothing to do.  A full one is handed over while
+another runs.  All of it happens on the event loop, but for the call itself, which runs on a thread of the model's own.
 """
 
 from __future__ import annotations
