@@ -8,18 +8,21 @@ on 2026-11-15 on a machine of this kind, with a model of this size.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 import onnx
@@ -56,7 +59,7 @@ def model_server_lines() -> list[Line]:
             Line("  against LitServe as recorded", rate / LITSERVE_PER_S, "× its rate"),
         ]
     with ours(slow) as port:
-        share = best_rate(port) / ideal_rate()
+        share = mean(rates(port)) / ideal_rate(port)
     return [
         *lines,
         Line("  share of the ideal at 10 ms a batch, 64 clients", 100 * share, "%", 90.0, True),
@@ -119,21 +122,29 @@ def mlp(folder: Path) -> Path:
 
 
 def slow() -> Runner:
-    """A model whose every batch takes 10 ms, whatever is in it."""
+    """A model whose every batch takes 10 ms, whatever is in it, and as much longer as this machine oversleeps.
+
+    Asked for a row of ones it says how long its calls took on average.
+    """
+    spent_s = []
 
     def predict(features: np.ndarray) -> np.ndarray:
+        if features.all():
+            return np.full((len(features), 1), mean(spent_s))
+        start_s = time.perf_counter()
         time.sleep(BATCH_S)
+        spent_s.append(time.perf_counter() - start_s)
         return features[:, :10]
 
     return Function(predict)
 
 
-def ideal_rate() -> float:
-    """Full batches back to back, with nothing between them, as this machine sleeps now."""
-    start_s = time.perf_counter()
-    for _ in range(100):
-        time.sleep(BATCH_S)
-    return 100 * MOST_ROWS / (time.perf_counter() - start_s)
+def ideal_rate(port: int) -> float:
+    """Rows a second if full batches had run back to back, with nothing between them."""
+    body = b'{"features":[%b]}' % b",".join([b"1"] * FEATURES)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/predict", body) as answer:
+        (batch_s,) = json.load(answer)["prediction"]
+    return MOST_ROWS / float(batch_s)
 
 
 @contextmanager
@@ -187,9 +198,14 @@ def answers(port: int) -> bool:
 
 
 def best_rate(port: int) -> float:
-    """Predictions a second, the best of three."""
+    """Predictions a second, the best of three runs."""
+    return max(rates(port))
+
+
+def rates(port: int) -> list[float]:
+    """Predictions a second, in three runs."""
     with get_context("spawn").Pool(1) as pool:
-        return max(pool.map(asking, [port] * 3, chunksize=1))
+        return pool.map(asking, [port] * 3, chunksize=1)
 
 
 def asking(port: int) -> float:
