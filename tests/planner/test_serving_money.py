@@ -172,7 +172,8 @@ def test_of_equal_bills_the_one_on_fewer_chips_is_taken() -> None:
     }
     found, pairs = plan(**said), plan(**said, tp=2)
     alone, paired = bill(found).had, bill(pairs).had
-    assert alone is not None and paired is not None
+    assert alone is not None
+    assert paired is not None
     assert alone.month.value == pytest.approx(paired.month.value, rel=1e-12)
     assert found.chosen.num_chips < pairs.chosen.num_chips
 
