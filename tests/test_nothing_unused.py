@@ -71,8 +71,8 @@ KEPT = {
     },
     "power.swing.battery.periodic_need": "docs/site-power.md sizes a store by hand",
     "report.wire.decode": "who keeps an answer as JSON reads it back",
-    "silicon.roofline.ridge_intensity": "docs/silicon.md says where the roofline bends",
     "serve.telemetry.shipped.shipped": "docs/gateway.md copies the dashboard and the alerts",
+    "silicon.roofline.ridge_intensity": "docs/silicon.md says where the roofline bends",
     "training.pipeline.bubble.bubble_fraction": "the textbook's bubble, beside the schedules that leave less",
     "training.pipeline.schedule.problems": "whoever adds a schedule asks it what cannot run",
     **{

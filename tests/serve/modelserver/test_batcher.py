@@ -195,6 +195,27 @@ def test_who_leaves_while_a_batch_runs_hears_nothing_and_is_not_run_again(poison
     assert not any(2 in batch for batch in model.batches[1:])
 
 
+def test_a_full_batch_stands_behind_the_one_that_runs_and_who_leaves_it_is_not_run() -> None:
+    model, told = Doubler(is_open=False), Told()
+
+    async def main() -> None:
+        batcher = Batcher(model, Batching(most_rows=2))
+        asked(batcher, told, 0)
+        await model.entered(1)
+        tickets = [asked(batcher, told, item) for item in range(1, 6)]
+        await asyncio.sleep(0)
+        assert batcher.num_queued == 3  # one batch stands behind, and no second
+        batcher.cancel(tickets[0])
+        model.door.set()
+        await batcher.close()
+        await asyncio.sleep(0)
+        assert batcher.meter.num_cancelled == 1
+
+    loop(main)
+    assert model.batches == [[0], [2], [3, 4], [5]]
+    assert told[1] == []
+
+
 def test_among_those_that_share_no_batch_who_waits_longest_goes_first() -> None:
     model, told = Doubler(is_open=False), Told()
 
@@ -222,6 +243,7 @@ def test_the_healthy_are_run_again_without_the_one_that_broke_their_batch() -> N
         await asyncio.sleep(0)
         assert batcher.meter.num_failed == 1
         assert len(model.batches) <= 1 + 2 * 3  # halved three times
+        assert batcher.meter.wait_s.num == 8  # nobody waited twice
 
     loop(main)
     assert [item for item, answers in told.items() if answers != [2 * item]] == [5]

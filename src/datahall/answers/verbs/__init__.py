@@ -21,7 +21,6 @@ from datahall.answers.verbs import (
     run,
     scheduling,
     serving,
-    term,
     training,
     validation,
 )
@@ -59,7 +58,6 @@ SUBJECTS = (
     validation,
     catalog,
     gateway,
-    term,
 )
 
 PLACES = [group.name for group in GROUPS]

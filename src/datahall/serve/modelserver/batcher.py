@@ -1,8 +1,8 @@
 """Requests of many clients, laid into one call of a model.
 
 A batch is released as soon as it is full, its first request is due, or the model is idle: what queued while it ran is
-then the next batch, so that nobody waits for company while there is nothing to do.  All of it happens on the event
-loop, but for the call itself, which runs on a thread of the model's own.
+then the next batch, so that nobody waits for company while there is nothing to do.  A full one is handed over while
+another runs.  All of it happens on the event loop, but for the call itself, which runs on a thread of the model's own.
 """
 
 from __future__ import annotations
@@ -89,6 +89,25 @@ class _Line(Generic[Item, Out]):
         return batch
 
 
+class _Call(Generic[Item, Out]):
+    """One call of the model, on its thread; who has left by then is left out."""
+
+    __slots__ = ("batch", "is_again", "num_cancelled", "started_s")
+
+    def __init__(self, batch: list[Ticket[Item, Out]], *, is_again: bool) -> None:
+        self.batch = batch
+        self.is_again = is_again
+        self.num_cancelled = 0
+        self.started_s = 0.0
+
+    def __call__(self, run: Callable[[list[Item]], Sequence[Out]]) -> Sequence[Out]:
+        here = [ticket for ticket in self.batch if not ticket.is_cancelled]
+        self.num_cancelled = len(self.batch) - len(here)
+        self.batch = here
+        self.started_s = perf_counter()
+        return run([ticket.item for ticket in here]) if here else ()
+
+
 class Batcher(Generic[Item, Out]):
     """The queue before one model.  `run` answers a list of items with a list as long, in order."""
 
@@ -156,23 +175,22 @@ class Batcher(Generic[Item, Out]):
 
     def _wake(self) -> None:
         """Release after everything that came in the same turn of the loop has queued."""
-        if not self._is_woken and self._num_running < self.batching.num_workers:
+        if not self._is_woken and self._num_running <= self.batching.num_workers:
             self._is_woken = True
             self._loop.call_soon(self._release)
 
     def _release(self) -> None:
         self._is_woken = False
-        while self._num_running < self.batching.num_workers:
-            if self._halves:
-                batch, reason = self._halves.popleft(), "isolated"
-            else:
-                key, reason = self._chosen()
-                if not reason:
-                    return
-                batch = self._taken(key)
-            batch = [ticket for ticket in batch if not ticket.is_cancelled]
-            if batch:
-                self._dispatch(batch, reason)
+        while self._num_running <= self.batching.num_workers:
+            is_busy = self._num_running == self.batching.num_workers
+            if self._halves and not is_busy:
+                self._dispatch(self._halves.popleft(), "isolated")
+                continue
+            key, reason = self._chosen()
+            # a full batch gets no fuller: it stands behind the one that runs, and starts when that ends
+            if not reason or (is_busy and reason != "full"):
+                return
+            self._dispatch(self._taken(key), reason)
 
     def _chosen(self) -> tuple[Hashable, str]:
         """The line whose first request waits longest among those that may be released, and why it may."""
@@ -207,9 +225,6 @@ class Batcher(Generic[Item, Out]):
         batch = line.take(self.batching.most_rows)
         self.num_queued -= sum(ticket.rows for ticket in batch)
         self._forget(key, line)
-        started_s = perf_counter()
-        for ticket in batch:
-            self.meter.wait_s.observe(started_s - ticket.queued_s)
         return batch
 
     def _forget(self, key: Hashable, line: _Line[Item, Out]) -> None:
@@ -219,17 +234,15 @@ class Batcher(Generic[Item, Out]):
     def _dispatch(self, batch: list[Ticket[Item, Out]], reason: str) -> None:
         self._num_running += 1
         self.meter.released[reason] += 1
-        self.meter.rows.observe(sum(ticket.rows for ticket in batch))
-        started_s = perf_counter()
-        call = self._threads.submit(self._run, [ticket.item for ticket in batch])
-        call.add_done_callback(
-            lambda ended: self._loop.call_soon_threadsafe(self._finish, batch, ended, started_s)
-        )
+        run = _Call(batch, is_again=reason == "isolated")
+        call = self._threads.submit(run, self._run)
+        call.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(self._finish, run, ended))
 
-    def _finish(self, batch: list[Ticket[Item, Out]], call: Future[Sequence[Out]], started_s: float) -> None:
+    def _finish(self, run: _Call[Item, Out], call: Future[Sequence[Out]]) -> None:
         """Give each request its answer.  Where the call failed, halve the batch until who broke it stands alone."""
         self._num_running -= 1
-        self.meter.run_s.observe(perf_counter() - started_s)
+        batch = run.batch
+        self._count(run)
         error = call.exception() or _miscounted(call.result(), len(batch))
         if error is not None and len(batch) > 1:
             middle = len(batch) // 2
@@ -242,6 +255,15 @@ class Batcher(Generic[Item, Out]):
             self.meter.num_failed += 1
             self._tell(batch[0], error)
         self._check_closed()
+
+    def _count(self, run: _Call[Item, Out]) -> None:
+        meter, batch = self.meter, run.batch
+        meter.num_cancelled += run.num_cancelled
+        if batch:
+            meter.rows.observe(sum(ticket.rows for ticket in batch))
+            meter.run_s.observe(perf_counter() - run.started_s)
+        for ticket in () if run.is_again else batch:
+            meter.wait_s.observe(run.started_s - ticket.queued_s)
 
     def _tell(self, ticket: Ticket[Item, Out], answer: Out | BaseException) -> None:
         """In a turn of its own: a listener that fails takes nobody's answer along."""
