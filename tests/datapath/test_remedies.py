@@ -79,6 +79,15 @@ def test_of_changes_that_are_taken_together_each_is_needed_and_no_larger_than_it
         assert again(case, where, smaller) < 0.9, less
 
 
+def test_changes_that_each_help_little_are_taken_where_no_other_does() -> None:
+    """Of 1.6 GB/s a unit gives 87 % and the network lets 88 % through: either alone brings 1 % or nothing."""
+    case, where = job(nic_bytes_per_s=0.704e9), store(read_bytes_per_s=1.392e9)
+    assert supply(case, where).utilisation_fraction == pytest.approx(0.87)
+    (both,) = (one for one in remedies(case, where, 0.9, 0.0) if len(one.changes) > 1)
+    assert both.changes == {"units": 2, "host_nic": "8 Gb/s"}
+    assert both.utilisation_fraction == 1.0
+
+
 drawn = st.fixed_dictionaries(
     {
         "rate": st.floats(1e7, 2e9),

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.datapath.cases import job, store
 
+from datahall.answers.ask import form_of
+from datahall.catalog import Catalog
 from datahall.datapath.reading import reads_of
 from datahall.datapath.remedies import remedies
 from datahall.datapath.supply import supply
+from datahall.planner.datapath import asked_of
+from datahall.scenario.read import read_names
 
 
 @pytest.mark.parametrize(("latency_s", "share"), [(0.0, 1.0), (0.512e-3, 0.5), (1.536e-3, 0.25)])
@@ -50,3 +54,10 @@ def test_changes_that_together_are_not_enough_are_no_larger_than_what_they_reach
     (one,) = (one for one in remedies(job(prepare_s=10.0), store(2), 0.9, 0.0) if len(one.changes) > 1)
     assert one.changes == {"cores": 2048, "readers": 256}
     assert one.utilisation_fraction == pytest.approx(0.256, rel=1e-3)
+
+
+def test_samples_of_another_size_differ_by_the_same_share() -> None:
+    """Those of unet3d are of 146.6 MB give or take 68.3: of 10 MB they are give or take 4.66."""
+    said = {"workload": "unet3d", "chips": 8, "storage": ["object"], "chip": "h100-sxm", "sample": "10MB"}
+    found = asked_of(read_names(form_of("show datapath"), said, Catalog(user=False))).job
+    assert found.spread_bytes == pytest.approx(68_341_808 / 146_600_628 * 1e7)

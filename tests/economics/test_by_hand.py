@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from math import exp
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import datahall as dh
 from datahall.breakdown import derived, given
 from datahall.catalog import Catalog
 from datahall.economics.break_even import Dedicated, break_even, point
-from datahall.economics.capex import NETWORK_PART, capex_of
+from datahall.economics.capex import HALL_CHIPS, NETWORK_PART, capex_of
 from datahall.economics.chip import ChipCost, chip_cost_of
 from datahall.economics.market import market_of
 from datahall.economics.own import CAPITAL, ENERGY, REPAIR, STAFF, place_of, spare_ratio, terms_of
@@ -20,7 +21,7 @@ from datahall.economics.run import AMORTISED, OPERATED, RENTAL, UPFRONT, RunCost
 from datahall.economics.scopes import scopes
 from datahall.economics.service import OF_OWNING, OF_RENT, with_overheads
 from datahall.economics.spot import effective_price, spot_ettr
-from datahall.economics.ways import cheapest, not_priced, ways_of
+from datahall.economics.ways import cheapest, not_priced, owned_way, ways_of
 from datahall.errors import ScenarioError
 from datahall.scenario.sections.money.ownership import Overheads, Ownership
 from datahall.scenario.sections.money.purchase import Purchase
@@ -105,6 +106,56 @@ def test_one_server_needs_no_network(chip: str) -> None:
     assert two is not None
     assert NETWORK_PART not in {part.name for part in one.parts}
     assert NETWORK_PART in {part.name for part in two.parts}
+
+
+def test_eight_halls_of_chips_draw_for_each_what_one_hall_does() -> None:
+    """One network is of a hall of 131,072 chips at most: eight of them take as much for each chip."""
+    one, eight = (place_of(CHIP, num, Ownership(), Site(), CATALOG) for num in (HALL_CHIPS, 8 * HALL_CHIPS))
+    assert one is not None
+    assert eight is not None
+    assert eight.it.value == pytest.approx(one.it.value)
+
+
+def test_the_newest_price_to_buy_is_taken_that_is_not_of_used_ones(tmp_path: Path) -> None:
+    offers = (
+        f'[offer.{name}]\nprovider = "p"\nchip = "trainium3"\nkind = "purchase"\npurchase = "{usd} USD"\n'
+        f'note = "{note}"\nsource = {{ title = "a quote", date = "{date}", kind = "datasheet" }}\n'
+        for name, usd, date, note in (
+            ("old", 40_000, "2025-05-01", ""),
+            ("new", 30_000, "2026-01-01", ""),
+            ("used", 20_000, "2026-08-01", "used"),
+        )
+    )
+    (tmp_path / "mine.toml").write_text("".join(offers))
+    catalog = Catalog([tmp_path], user=False)
+    found = capex_of(catalog.chip("trainium3"), 8, catalog)
+    assert found is not None
+    assert (found.chip.value, found.date) == (30_000.0, "2026-01-01")
+    before = capex_of(catalog.chip("trainium3"), 8, catalog, day=datetime.date(2025, 12, 31))
+    assert before is not None
+    assert (before.chip.value, before.date) == (40_000.0, "2025-05-01")
+
+
+@pytest.mark.parametrize(
+    ("as_of", "dated"),
+    [
+        ("2025-07-31", "2023-05"),
+        ("2026-01-28", "2025-08"),
+        ("2026-01-29", "2025-08, stale"),
+        ("2023-01-01", None),
+    ],
+)
+def test_hardware_costs_what_was_known_on_a_day_and_is_stale_after_half_a_year(
+    as_of: str, dated: str | None
+) -> None:
+    """An H100 of 2023-05 and a server of 2025-08: 180 days after 1 August are the 28th of January."""
+    scenario = asked("show cost", priced="h100-sxm", as_of=as_of)
+    way = owned_way(scenario, CHIP, 64)
+    assert way.is_priced is ("2025-08" in (dated or ""))
+    assert (way.dated or None) == (f"{dated}, stale" if dated == "2023-05" else dated)
+    if dated is None:
+        assert way.hour is None
+        assert as_of in way.why_not
 
 
 def test_staff_that_nobody_says_is_its_share_of_all() -> None:

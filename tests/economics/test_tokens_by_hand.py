@@ -44,8 +44,11 @@ def test_without_a_cache_there_are_two_kinds(rate_per_s: float) -> None:
     assert spent == pytest.approx(10.0)
 
 
-def test_a_token_that_is_read_costs_less_than_one_computed_and_that_less_than_one_written() -> None:
-    found = costs(2.0)
+@pytest.mark.parametrize("rate_per_s", [0.05, 2.0])
+def test_a_token_that_is_read_costs_less_than_one_computed_and_that_less_than_one_written(
+    rate_per_s: float,
+) -> None:
+    found = costs(rate_per_s)
     assert found.cached is not None
     assert 0.0 < found.cached.value < found.input.value < found.output.value
 
@@ -80,3 +83,20 @@ def test_what_is_read_of_a_cache_costs_the_time_by_which_it_lengthens_a_step() -
     assert found is not None
     share = found.value * rate * 3600 / 1e6 * 1500 / 10.0
     assert share == pytest.approx((step_s(1500.0) - step_s(0.0)) / step_s(1500.0))
+
+
+def test_what_a_seldom_prompt_reads_of_a_cache_is_its_own_and_shared_by_the_steps_between() -> None:
+    """At a request in 20 s a step computes 0.14 tokens of a prompt, which is a step of all 500 in one of 3,600."""
+    there, rate = can(1500.0), 0.05
+    share = there.at(rate).decoding / there.load.steps
+    assert share * there.load.computed < 1.0
+
+    def step_s(*chunks: tuple[float, float]) -> float:
+        context = 2000.0 + there.load.aged
+        return step_figure(REPLICA, num_decodes=1, mean_context=context, chunks=chunks).figure.value
+
+    found = costs(rate).cached
+    assert found is not None
+    reads_s = share * (step_s((500.0, 1500.0)) - step_s((500.0, 0.0)))
+    mean_s = step_s() + share * (step_s((500.0, 1500.0)) - step_s())
+    assert found.value * rate * 3600 / 1e6 * 1500 / 10.0 == pytest.approx(reads_s / mean_s)

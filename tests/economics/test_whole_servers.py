@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.economics.priced import CHIP
+from tests.economics.priced import asked as question
 
 import datahall as dh
 from datahall.breakdown import derived, given
 from datahall.economics.break_even import Dedicated, break_even
+from datahall.economics.service import Fleet, bought
+from datahall.economics.ways import ways_of
 
 EIGHT = Dedicated(replica=derived("a replica", 100.0, "usd"), replica_tokens=1e9, at_once=8)
 ASKED = {"model": "llama-3.1-8b", "chips": "h100-sxm", "latency": "1s"}
@@ -20,6 +24,14 @@ def at(volume: str, **more: object) -> dh.Answer:
 def test_whole_servers_are_paid(tokens: float, usd: float) -> None:
     """Eight replicas of $100 to a server: the ninth pays for a second one."""
     assert EIGHT.month_usd(tokens) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(("buy", "paid"), [("rent", 9), ("own", 16)])
+def test_nine_replicas_are_rented_as_nine_and_owned_as_two_servers(buy: str, paid: int) -> None:
+    scenario = question("plan serve", model="llama-3.1-8b", rate=1.0, buy=buy)
+    (way,) = ways_of(scenario, CHIP, 9, trains=False)
+    fleet = Fleet(chip=CHIP, num_replicas=9, num_replica_chips=1, replica_tokens=1e9)
+    assert bought(scenario, fleet, way).month.at("replicas that are paid").value == paid
 
 
 @pytest.mark.parametrize(("price", "tokens"), [(1.0, 0.8e9), (0.11, 800 / 0.11e-6)])

@@ -11,11 +11,12 @@ from tests.economics.priced import asked
 import datahall as dh
 from datahall.breakdown import false_nodes
 from datahall.planner.buying.growth import growth_of, volume
-from datahall.planner.buying.run import bought_run
+from datahall.planner.buying.run import as_trained, bought_run
 from datahall.planner.buying.service import Choice, asked_of, choice_of
 from datahall.planner.serving.money.cost import Served
 from datahall.reliability.closed_form import expected
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.money.hosted import Business
 from datahall.scenario.sections.traffic import Traffic
 
@@ -81,7 +82,9 @@ def test_a_replica_on_spot_stops_with_its_own_host_alone_and_writes_no_checkpoin
 
 @pytest.mark.parametrize(("takes", "is_late"), [("1s", False), ("2s", True)])
 def test_an_api_as_slow_as_is_allowed_is_not_late(takes: str, is_late: bool) -> None:
-    assert choice(20e6, latency="1s", api_latency=takes).api_is_late is is_late
+    """And only where it is late is a chip taken that is dearer."""
+    found = choice(20e6, latency="1s", api_latency=takes)
+    assert found.api_is_late is found.builds is is_late
 
 
 def test_a_firm_does_not_grow_on_an_api_that_is_too_slow() -> None:
@@ -132,6 +135,21 @@ def test_published_chip_hours_are_of_the_published_run_alone() -> None:
     assert found.cost.chip_hours.value < 0.15 * 35.09e6
     whole = bought_run(asked("show cost", priced="llama-3.1-405b"))
     assert (whole.run, whole.cost.chip_hours.value) == (None, 35.09e6)
+
+
+def test_a_price_that_is_said_is_of_new_hardware() -> None:
+    """GPT-4's A100s were 1.75 years old when it began."""
+    for said, years in (({}, 1.75), ({"capex": 15_000.0}, 0.0)):
+        owned = bought_run(asked("show cost", priced="gpt-4", depreciation="market", **said)).cost.owned
+        assert owned is not None
+        assert owned.terms.age_years == pytest.approx(years, abs=0.01)
+
+
+def test_the_network_of_a_published_run_is_that_of_its_own_chips() -> None:
+    """DeepSeek's H800 had 50 GB/s each; another chip has what it is sold with."""
+    for said, nic in (({}, 50e9), ({"chip": "trainium2"}, None)):
+        run = as_trained(asked("show cost", priced="deepseek-v3", **said))
+        assert run.one(FabricDesign).nic_bytes_per_s == nic
 
 
 def test_failures_lengthen_a_run() -> None:

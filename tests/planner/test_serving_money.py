@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 from math import isfinite
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from datahall.errors import DatahallError
 from datahall.planner.serving.confirm import confirm
 from datahall.planner.serving.money.aim import aim_of, alone_s
 from datahall.planner.serving.money.cost import served
+from datahall.planner.serving.money.rivals import flip_usd_per_hour
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving, question_of, weighed
 from datahall.scenario.read import read_names
@@ -211,6 +213,16 @@ def test_a_rival_costs_as_much_at_its_flip_point() -> None:
         alone = bill(plan(buy=("rent",), staff=5000.0, chips=(name,), price=flip * times)).had
         assert alone is not None
         assert (alone.month.value < mine.month.value) is wins
+
+
+def test_the_flip_point_is_over_the_staff_of_the_rival() -> None:
+    """A month of $9,000 whose staff is in its hours; a rival's of $10,000 is $8,000 of chips at $2 beside $2,000.
+
+    At $1.75 an hour its chips are $7,000.
+    """
+    mine: Any = SimpleNamespace(month_usd=9_000.0, fixed_usd=0.0)
+    rival: Any = SimpleNamespace(month_usd=10_000.0, fixed_usd=2_000.0, had=SimpleNamespace(usd_per_hour=2.0))
+    assert flip_usd_per_hour(mine, rival) == 1.75
 
 
 def test_chips_that_nobody_prices_come_last_and_are_listed() -> None:

@@ -277,6 +277,18 @@ def test_limits_are_named_with_what_keeps_them_and_that_keeps_them() -> None:
     assert broken_limits(plain, no_smaller) == ()
 
 
+def test_a_site_that_draws_too_much_is_asked_for_the_share_of_its_chips_that_it_may_draw() -> None:
+    """Of 1,024 chips those that draw 60.05 % of the peak: 614 and not 1,023."""
+    peak_w, tried = site().trace.peak_w, list[int]()
+
+    def none(num_chips: int) -> None:
+        tried.append(num_chips)
+
+    (broken,) = broken_limits(site(site_limit_w=0.6005 * peak_w), none)
+    assert tried == [614]
+    assert "chips" not in {fix.field for fix in broken.fixes}
+
+
 FIXED: dict[str, Callable[[str | int], dict[str, object]]] = {
     "capacitors": lambda said: {"capacitors_j": float(str(said).removesuffix(" J"))},
     "battery": lambda said: {"battery": said},

@@ -18,6 +18,7 @@ from datahall.catalog.entries.model import Layer
 from datahall.cluster.cluster import cluster_of
 from datahall.reliability.checkpoint.size import checkpoint_size
 from datahall.training.adapters.adapters import NF4_BYTES, Adapters, trained_parameters
+from datahall.training.adapters.kept import widened_bytes
 from datahall.training.layout.columns import Space
 from datahall.training.layout.layout import ON_ONE_CHIP, Layout
 from datahall.training.memory.bookkeeping import BOOKS, Bookkeeping
@@ -27,6 +28,7 @@ from datahall.training.step.framework import framework
 from datahall.training.step.micro_batch import layout_operators
 from datahall.training.step.step import Job, operators_run, step_times
 from datahall.workload.operator import Operator
+from datahall.workload.sharding import ONE_CHIP
 
 SHELF = Catalog(user=False)
 H100 = SHELF.chip("h100-sxm")
@@ -77,6 +79,13 @@ def test_a_copy_of_the_largest_matrix_is_at_work() -> None:
     assert narrow - wide == 2 * 8 * 1200
 
 
+def test_gate_and_up_of_an_expert_are_brought_to_16_bits_one_after_the_other() -> None:
+    """Of Mixtral's 4096 x 14336 values one matrix is at work, 117,440,512 bytes."""
+    mixtral = SHELF.model("mixtral-8x7b")
+    work = Job(model=mixtral, seq=512, global_batch=8, adapters=Adapters(rank=16, quantised=True))
+    assert float(np.ravel(widened_bytes(work, mixtral.layers[0], ONE_CHIP))[0]) == 2 * 4096 * 14336
+
+
 def test_routed_experts_are_quantised_and_have_no_adapters() -> None:
     routed = Layer(mixer="full", mlp="moe")
     model = {"moe": MOE}
@@ -92,13 +101,32 @@ def test_routed_experts_are_quantised_and_have_no_adapters() -> None:
 
 
 def test_full_sharding_spreads_what_is_frozen_and_gathers_two_units() -> None:
-    """Of four ranks: a quarter of both, and the two tables twice, 640 bytes each, or all that is frozen."""
-    work = msgspec.structs.replace(job(LORA), global_batch=12)
+    """Of four ranks: a quarter of four layers, tables and adapters, and two layers of 992 bytes whole."""
+    work = msgspec.structs.replace(job(LORA, FULL, FULL, FULL, FULL), global_batch=12)
     found = parts(work, Layout(dp=4, zero=3))
-    frozen = 2 * (2 * 496 + 2 * 160)
-    unit = 2 * 496  # a layer is larger than the tables
-    assert found["weight"] == min(frozen / 4 + 2 * unit, frozen) + 2 * 464 / 4
-    assert (found["gradient"], found["optimizer"]) == (4 * 464 / 4, 12 * 464 / 4)
+    assert found["weight"] == (4608 + 1856) / 4 + 2 * 992 == 3600
+    assert (found["gradient"], found["optimizer"]) == (4 * 928 / 4, 12 * 928 / 4)
+
+
+def test_no_more_is_gathered_than_is_frozen() -> None:
+    """Two layers and two tables are 2,624 bytes; a quarter of them and two layers would be 2,640."""
+    work = msgspec.structs.replace(job(LORA), global_batch=12)
+    assert parts(work, Layout(dp=4, zero=3))["weight"] == 2624 + 2 * 464 / 4
+
+
+def test_what_is_gathered_has_its_latent_matrices_whole() -> None:
+    """DeepSeek-V3 at tp 8: what ZeRO-3 holds over an eighth of all weights is two of its layers of experts.
+
+    Of one a chip has an eighth of 171,966,464 values of attention, of 44,040,192 of the shared expert and of
+    11,274,289,152 of the others; whole the 7168 x 2112 of its latents, 1,835,264 of its router and 16,384 of its norms.
+    """
+    work = Job(model=SHELF.model("deepseek-v3"), seq=4096, global_batch=64, adapters=Adapters(rank=16))
+    plain, shared = (
+        float(peak_memory(work, H100, Space.of(Layout(tp=8, dp=8, zero=zero)), PLAIN).weight_bytes[0])
+        for zero in (0, 3)
+    )
+    layer = (171_966_464 + 44_040_192 + 11_274_289_152) // 8 + 7168 * 2112 + 1_835_264 + 16_384
+    assert shared - plain / 8 == 2 * 2 * layer
 
 
 def test_fully_recomputed_a_layer_keeps_its_input_alone() -> None:

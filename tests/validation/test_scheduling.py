@@ -68,6 +68,19 @@ def test_what_a_trace_says_itself_is_no_prediction_and_not_scored() -> None:
     assert "played again" in {table.title for table in said.tables}
 
 
+def test_what_is_predicted_of_jobs_that_did_not_wait_is_said(tmp_path: Path) -> None:
+    """Three jobs of 5 chips at once need three of our nodes of 8, where 15 chips are two: the last waits 100 s here."""
+    rows = [f"x,{job},0,0,100,5" for job in range(3)]
+    path = tmp_path / "trace.csv"
+    path.write_text("source,name,submit_s,start_s,run_s,chips\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    card = validate("scheduling", path)
+    assert card.scored == 0
+    assert {one.reason: one.rows for one in card.unsupported} == {
+        "nobody waited, predicted 0 s: no share of nothing": 2,
+        "nobody waited, predicted 100 s: no share of nothing": 1,
+    }
+
+
 def test_a_trace_without_starts_is_counted_and_not_scored(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("submit_s,run_s,chips\n0,10,1\n", encoding="utf-8")

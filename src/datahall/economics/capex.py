@@ -4,11 +4,13 @@
 
 The network is the bill of a fat tree of so many chips, counted part by part.  Where a price of everything is published,
 what it leaves over server and network is the rest; where none is, the rest is left out and said to be.  So is the
-server around a chip of which only the price alone is published: the sum is then a least price.
+server around a chip of which only the price alone is published: the sum is then a least price.  As of a day, what was
+not published by then is no price.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -17,7 +19,7 @@ import msgspec
 from datahall.breakdown import Breakdown, Source, derived, difference, fact, given, product, quotient, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.offer import Offer
+from datahall.catalog.entries.offer import Offer, age_days
 from datahall.errors import UnsupportedError
 from datahall.fabric.design.bill import Bill, fat_tree_bill
 from datahall.fabric.design.parts import usual_server
@@ -55,14 +57,20 @@ class Capex(msgspec.Struct, frozen=True, kw_only=True):
         return part.value / self.price.value
 
 
-def capex_of(chip: Chip, num_chips: int, catalog: Catalog, said_usd: float | None = None) -> Capex | None:
-    """What so many chips cost each; None where nobody sells them."""
+def capex_of(
+    chip: Chip,
+    num_chips: int,
+    catalog: Catalog,
+    said_usd: float | None = None,
+    day: datetime.date | None = None,
+) -> Capex | None:
+    """What so many chips cost each, as of a day or of now; None where nobody sells them."""
     share = _share(catalog)
     if said_usd is not None:
         price = given(PRICE, said_usd, "usd", field="capex")
         return Capex(price=price, server=price, chip=product(CHIP_PART, (share, price), "usd"), date="")
     wires = network_bill(chip, num_chips, catalog)
-    found = _all_in(chip, wires, catalog) or _by_parts(chip, wires, num_chips, catalog)
+    found = _all_in(chip, wires, catalog, day) or _by_parts(chip, wires, num_chips, catalog, day)
     if found is None:
         return None
     price, server, dated, missing = found
@@ -123,12 +131,14 @@ def _share(catalog: Catalog) -> Breakdown:
 _Found = tuple[Breakdown, Breakdown, str, tuple[str, ...]]
 
 
-def _all_in(chip: Chip, wires: Bill | None, catalog: Catalog) -> _Found | None:
+def _all_in(chip: Chip, wires: Bill | None, catalog: Catalog, day: datetime.date | None) -> _Found | None:
     """From a price of everything, and one of the bare server where there is one."""
-    whole = _newest(catalog, chip, lambda one: one.basis.endswith(ALL_IN))
+    whole = _newest(catalog, chip, day, lambda one: one.basis.endswith(ALL_IN))
     if whole is None:
         return None
-    bare = _newest(catalog, chip, lambda one: one.basis.startswith(BARE) and not one.basis.endswith(ALL_IN))
+    bare = _newest(
+        catalog, chip, day, lambda one: one.basis.startswith(BARE) and not one.basis.endswith(ALL_IN)
+    )
     if bare is None or wires is None:
         return _each(PRICE, whole), _each(SERVER_PART, whole), whole.date, ()
     server, network = _each(SERVER_PART, bare), _network(wires)
@@ -138,9 +148,11 @@ def _all_in(chip: Chip, wires: Bill | None, catalog: Catalog) -> _Found | None:
     return total(PRICE, (server, network, rest)), server, whole.date, ()
 
 
-def _by_parts(chip: Chip, wires: Bill | None, num_chips: int, catalog: Catalog) -> _Found | None:
+def _by_parts(
+    chip: Chip, wires: Bill | None, num_chips: int, catalog: Catalog, day: datetime.date | None
+) -> _Found | None:
     """From the price of a server, or of the chip alone, with the network's."""
-    server, dated, around = _server_price(chip, catalog)
+    server, dated, around = _server_price(chip, catalog, day)
     if server is None:
         return None
     parts = (server, *((_network(wires),) if wires is not None else ()))
@@ -149,15 +161,17 @@ def _by_parts(chip: Chip, wires: Bill | None, num_chips: int, catalog: Catalog) 
     return total(PRICE_OF_SOME, parts), server, dated, missing
 
 
-def _server_price(chip: Chip, catalog: Catalog) -> tuple[Breakdown | None, str, tuple[str, ...]]:
+def _server_price(
+    chip: Chip, catalog: Catalog, day: datetime.date | None
+) -> tuple[Breakdown | None, str, tuple[str, ...]]:
     """A chip's share of its server, or the chip alone; with its date, and what of the server it leaves out."""
     home = usual_server(catalog, chip)
     listed = home.facts.get("price_usd")
-    if listed is not None:
+    if listed is not None and _is_known(listed.source.date, day):
         whole = fact(home.title, listed.value, "usd", listed.source, note=listed.note)
         each = quotient(SERVER_PART, whole, derived("chips of it", home.num_chips, "count"), "usd")
         return each, listed.source.date, ()
-    sold = _newest(catalog, chip, lambda one: ALL_IN not in one.basis)
+    sold = _newest(catalog, chip, day, lambda one: ALL_IN not in one.basis)
     if sold is None:
         return None, "", ()
     if sold.basis.startswith(BARE):
@@ -171,11 +185,21 @@ def _each(name: str, offer: Offer) -> Breakdown:
     return quotient(name, whole, derived("chips in the price", offer.num_chips, "count"), "usd")
 
 
-def _newest(catalog: Catalog, chip: Chip, wanted: Callable[[Offer], bool]) -> Offer | None:
-    """The newest price to buy that somebody wants, unless it is of used ones."""
+def _newest(
+    catalog: Catalog, chip: Chip, day: datetime.date | None, wanted: Callable[[Offer], bool]
+) -> Offer | None:
+    """The newest price to buy that somebody wants and that was known on a day, unless it is of used ones."""
     sold = [
         offer
         for offer in catalog.offers(chip.name, "purchase")
-        if offer.purchase_usd > 0.0 and wanted(offer) and USED not in offer.gpu and USED not in offer.note
+        if offer.purchase_usd > 0.0
+        and wanted(offer)
+        and _is_known(offer.date, day)
+        and USED not in offer.gpu
+        and USED not in offer.note
     ]
     return max(sold, key=lambda one: (one.date, one.name), default=None)
+
+
+def _is_known(date: str, day: datetime.date | None) -> bool:
+    return day is None or not date or age_days(date, day) >= 0

@@ -9,9 +9,9 @@ import msgspec
 
 from datahall.breakdown import Breakdown
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.offer import PRICE_KINDS
+from datahall.catalog.entries.offer import PRICE_KINDS, is_stale
 from datahall.economics.capex import AROUND_PART, capex_of
-from datahall.economics.market import Market, market_of
+from datahall.economics.market import Market, day_of, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.spot import effective_price
 from datahall.economics.supply.limits import not_sold
@@ -37,12 +37,24 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     hour: Breakdown | None  # None: not priced
     why_not: str = ""
     date: str = ""
+    is_stale: bool = False  # its price is older than half a year; one of rent does not count then
     market: Market | None = None
     owned: Owned | None = None
 
     @property
+    def dated(self) -> str:
+        """Of when its price is, and whether that is long ago; "" where nobody dates it."""
+        return f"{self.date}, stale" if self.is_stale else self.date
+
+    @property
     def usd_per_hour(self) -> float:
         return self.hour.value if self.hour is not None else float("inf")
+
+    @property
+    def kept_fraction(self) -> float:
+        """Of spot: the share of the time that is paid which moves work forward."""
+        sold = self.market.price if self.market is not None else None
+        return 1.0 if sold is None or self.hour is None else sold.value / self.hour.value
 
     @property
     def is_priced(self) -> bool:
@@ -96,7 +108,12 @@ def owned_way(
         asked = msgspec.structs.replace(asked, staff_usd_per_month=0.0)
     terms = terms_of(asked, catalog, owner=owner)
     name = f"owned by {terms.owner.title}"
-    capex = capex_of(chip, num_chips, catalog, asked.capex_usd)
+    bought = scenario.one(Purchase)
+    day = day_of(bought, catalog)
+    capex = capex_of(chip, num_chips, catalog, asked.capex_usd, day)
+    if capex is None and bought.as_of and capex_of(chip, num_chips, catalog) is not None:
+        why_not = f"no price to buy it was known on {day}"
+        return Way(buying="own", name=name, hour=None, why_not=why_not)
     if capex is None:
         why_not = not_sold(chip, catalog) or "nobody sells it"
         return Way(buying="own", name=name, hour=None, why_not=why_not)
@@ -111,7 +128,10 @@ def owned_way(
     owned = owned_hour(chip, num_chips, capex, terms, place, catalog, span_years=span_years)
     least = f"at least {fmt(owned.hour.value, 'usd_per_hour')}, without {AROUND_PART}"
     why_not = least if AROUND_PART in capex.missing else ""
-    return Way(buying="own", name=name, hour=owned.hour, why_not=why_not, date=capex.date, owned=owned)
+    return Way(
+        buying="own", name=name, hour=owned.hour, why_not=why_not, date=capex.date, owned=owned,
+        is_stale=bool(capex.date) and is_stale(capex.date, day),
+    )  # fmt: skip
 
 
 def _rented(market: Market, buying: Buying) -> Way:

@@ -144,12 +144,12 @@ def _up(percent: float) -> float:
 
 
 def fixing(broken: Sequence[Broken]) -> dict[str, int | str]:
-    """The first fix of each limit that has one; of two that say one input, the larger."""
+    """The first fix of each limit that has one; of two numbers of batteries the larger."""
     found: dict[str, int | str] = {}
     for fix in (one.fixes[0] for one in broken if one.fixes):
         before = found.get(fix.field)
-        if not isinstance(before, int) or not isinstance(fix.value, int):
-            found[fix.field] = fix.value
+        if isinstance(before, int) and isinstance(fix.value, int):
+            found[fix.field] = max(before, fix.value)
         else:
-            found[fix.field] = min(before, fix.value) if fix.field == "chips" else max(before, fix.value)
+            found[fix.field] = fix.value
     return found

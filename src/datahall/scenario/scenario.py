@@ -180,7 +180,7 @@ class Attempts:
 
 
 def problems_error(name: str, errors: list[DatahallError], *, in_file: bool) -> DocumentError:
-    """Several errors as one, each with its place, in the order of their lines."""
+    """Several errors as one, each with its place and once, in the order of their lines."""
     found: list[Problem] = []
     for error in errors:
         if isinstance(error, DocumentError):
@@ -188,7 +188,8 @@ def problems_error(name: str, errors: list[DatahallError], *, in_file: bool) -> 
         else:
             place = error.where or (option(error.field) if error.field else name)
             found.append(Problem(place, error.message, error.hint))
-    error = DocumentError(name, sorted(found, key=_line))
+    once = {(problem.where, problem.message): problem for problem in found}
+    error = DocumentError(name, sorted(once.values(), key=_line))
     if not in_file:
         error.code = ScenarioError.code
     return error

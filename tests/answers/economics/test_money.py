@@ -27,7 +27,7 @@ def test_deepseeks_day_as_a_question() -> None:
 
 def test_a_run_has_three_accountings_and_four_scopes_side_by_side() -> None:
     answer = dh.show_cost("llama-3.1-405b", catalog=SHELF)
-    rows = table(answer, "three accountings of one run").rows
+    rows = table(answer, "one run by three accountings, and by all that owning takes").rows
     assert [row[0] for row in rows] == ["rental", "amortised", "upfront", "operated"]
     shares = {row[0]: row[2:5] for row in table(answer, "four scopes of one cost").rows}
     for scope in ("chips", "compute"):

@@ -1,18 +1,24 @@
-"""Each file is read by the tool that it is for, where that is installed, of the release whose facts stand here."""
+"""Each file is read by the tool that it is for, where that is installed, of the release whose facts stand here.
+
+PyYAML alone is always there: the other tools, and the schemas of Kubernetes, take 100 MB and more.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.planner.artefacts.conftest import DENSE, SERVE, SMALL, TRAIN, TRAINED, asked
 
 from datahall.catalog.entries.tool import tool
 
+YAML: Any = import_module("yaml")
 TUNED = SMALL | {
     "draft": "ngram", "adapters": "20", "resident_adapters": "8", "max_context": "16000", "prefix_caching": "false"
 }  # fmt: skip
@@ -123,10 +129,34 @@ def test_torchrun_reads_its_command(name: str) -> None:
 
 
 @pytest.mark.parametrize("given", [DENSE, SMALL | {"engine": "sglang"}], ids=["vllm", "sglang"])
+def test_yaml_reads_the_manifest(given: dict[str, str]) -> None:
+    made = asked(SERVE, given)
+    served, service = YAML.safe_load_all(made.file("kubernetes.yaml"))
+    assert (served["kind"], service["kind"]) == ("Deployment", "Service")
+    pod = served["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert served["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert served["spec"]["replicas"] == made.answer.results["num_replicas"]
+    (container,) = pod["spec"]["containers"]
+    assert int(container["resources"]["limits"]["nvidia.com/gpu"]) == made.answer.results["tp"]
+    ports = {port["containerPort"] for port in container["ports"]} | {
+        port.get("name") for port in container["ports"]
+    }
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+
+
+def test_yaml_reads_the_application_of_ray() -> None:
+    made = asked(SERVE, DENSE)
+    (application,) = YAML.safe_load(made.file("ray-serve.yaml"))["applications"]
+    (inner,) = application["args"]["llm_configs"]
+    assert inner["deployment_config"]["num_replicas"] == made.answer.results["num_replicas"]
+    assert inner["engine_kwargs"]["tensor_parallel_size"] == made.answer.results["tp"]
+
+
+@pytest.mark.parametrize("given", [DENSE, SMALL | {"engine": "sglang"}], ids=["vllm", "sglang"])
 def test_kubernetes_schema_holds_the_manifest(given: dict[str, str]) -> None:
     validate = pytest.importorskip("kubernetes_validate")
-    yaml = pytest.importorskip("yaml")
-    documents = list(yaml.safe_load_all(asked(SERVE, given).file("kubernetes.yaml")))
+    documents = list(YAML.safe_load_all(asked(SERVE, given).file("kubernetes.yaml")))
     assert [one["kind"] for one in documents] == ["Deployment", "Service"]
     for one in documents:
         validate.validate(one, tool("kubernetes").release.rpartition(".")[0], strict=True)
@@ -134,11 +164,10 @@ def test_kubernetes_schema_holds_the_manifest(given: dict[str, str]) -> None:
 
 def test_ray_reads_its_application() -> None:
     installed("ray", "ray")
-    yaml = pytest.importorskip("yaml")
     from ray.serve.schema import ServeDeploySchema  # type: ignore[import-not-found]
 
     made = asked(SERVE, DENSE)
-    found = ServeDeploySchema(**yaml.safe_load(made.file("ray-serve.yaml")))
+    found = ServeDeploySchema(**YAML.safe_load(made.file("ray-serve.yaml")))
     (inner,) = found.applications[0].args["llm_configs"]
     assert inner["deployment_config"]["num_replicas"] == made.answer.results["num_replicas"]
     assert json.loads(json.dumps(inner["engine_kwargs"]))["tensor_parallel_size"] == made.answer.results["tp"]

@@ -211,3 +211,11 @@ def test_a_spare_replica_starts_too() -> None:
     assert f"REPLICAS={replicas}\n" in made.file("vllm.sh")
     assert f"num_replicas: {replicas}\n" in made.file("ray-serve.yaml")
     assert f"replicas: {replicas}\n" in made.file("kubernetes.yaml")
+
+
+@pytest.mark.parametrize(
+    ("chip", "said"), [("h100-sxm", False), ("mi300x", False), ("tpu-v6e", True), ("gaudi3", True)]
+)
+def test_chips_that_need_a_package_of_their_own_say_so(chip: str, said: bool) -> None:
+    made = asked(SERVE, {"model": "llama-3.1-8b", "rate": "5", "chips": chip, "buy": "rent,own"})
+    assert ("a package beside the engine's own" in made.file("vllm.sh")) is said

@@ -131,7 +131,7 @@ def _accountings(cost: RunCost) -> Table:
         for row in accounted(cost)
     )  # fmt: skip
     return Table(
-        title="three accountings of one run",
+        title="one run by three accountings, and by all that owning takes",
         columns=(
             Column("accounting"), Column("cost", "usd"), Column("chip-hour", "usd_per_hour"),
             Column("trained token", "usd_per_mtok"), Column("published", "usd"), Column("difference", "fraction"),

@@ -22,7 +22,7 @@ def _dollars(figure: Breakdown) -> Quantity:
 
 def _hourly(way: Way) -> str:
     price = fmt(way.usd_per_hour, "usd_per_hour")
-    return f"a chip at {price}{f', price of {way.date}' if way.date else ''}{without(way)}"
+    return f"a chip at {price}{f', price of {way.dated}' if way.date else ''}{without(way)}"
 
 
 def without(way: Way) -> str:

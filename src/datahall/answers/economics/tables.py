@@ -11,6 +11,7 @@ from datahall.economics.market import Listing, Market
 from datahall.economics.own import Owned
 from datahall.economics.scopes import Scope
 from datahall.economics.ways import Way
+from datahall.units import fmt
 
 SCOPE_WORDS = {
     "chips": "accelerators alone",
@@ -40,7 +41,7 @@ def _way(way: Way) -> tuple[Cell, ...]:
     low, high = span if span is not None and way.buying != "spot" else (None, None)
     num = len(way.market.counting) if way.market is not None and way.market.said is None else None
     hour = None if way.hour is None else way.hour.value
-    return way.name, hour, low, high, num, way.date or None, _which(way)
+    return way.name, hour, low, high, num, way.dated or None, _which(way)
 
 
 def _which(way: Way) -> str:
@@ -49,8 +50,7 @@ def _which(way: Way) -> str:
     if way.market is not None and way.market.said is not None and way.buying != "spot":
         return "as said"
     if way.buying == "spot":
-        kept = next(part.value for part in way.hour.parts if part.name == "goodput on spot")
-        return f"spot price over {kept:.0%} of the time that is kept"
+        return f"spot price over {fmt(way.kept_fraction, 'fraction')} of the time that is kept"
     if way.owned is not None:
         missing = way.owned.capex.missing
         return f"without {' and '.join(missing)}" if missing else "all parts priced"

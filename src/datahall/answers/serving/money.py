@@ -43,7 +43,7 @@ def priced(plan: ServingPlan) -> str:
 
 def _dated(way: Way) -> str:
     """How a chip is had, and of when its price is."""
-    return f"{way.name}, {way.date}" if way.date else way.name
+    return f"{way.name}, {way.dated}" if way.date else way.name
 
 
 def _least(plan: ServingPlan) -> str:

@@ -47,6 +47,21 @@ STALE_DAYS = 180
 STALE_S = STALE_DAYS * DAY_S
 
 
+def age_days(date: str, today: datetime.date) -> int:
+    """Days since a date; a month or a year counts from its first day.
+
+    >>> age_days("2025-08", datetime.date(2025, 9, 1))
+    31
+    """
+    year, month, day = (*(int(part) for part in date.split("-")), 1, 1)[:3]
+    return (today - datetime.date(year, month, day)).days
+
+
+def is_stale(date: str, today: datetime.date) -> bool:
+    """Whether a price of that date is older than half a year."""
+    return age_days(date, today) > STALE_DAYS
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """One price; per chip and hour, or for `num_chips` bought at once.
 
@@ -80,9 +95,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.provider} {self.gpu or self.chip}, {self.basis or self.kind}"
 
     def age_days(self, today: datetime.date) -> int:
-        """Days since the price was last known to be true; a month or a year counts from its first day."""
-        year, month, day = (*(int(part) for part in self.date.split("-")), 1, 1)[:3]
-        return (today - datetime.date(year, month, day)).days
+        """Days since the price was last known to be true."""
+        return age_days(self.date, today)
 
     def age_s(self, today: datetime.date) -> float:
         """The same in seconds."""
@@ -101,7 +115,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     def stale(self, today: datetime.date) -> bool:
         """Whether the price is older than half a year."""
-        return self.age_days(today) > STALE_DAYS
+        return is_stale(self.date, today)
 
 
 FIELDS = (

@@ -17,7 +17,7 @@ from datahall.catalog.entries.bought.training_run import TrainingRun
 from datahall.catalog.entries.chip import Chip
 from datahall.counted import counted
 from datahall.economics.capex import Capex, bought_then, capex_of
-from datahall.economics.market import market_of
+from datahall.economics.market import day_of, market_of
 from datahall.economics.own import Owned, owned_hour, place_of, terms_of
 from datahall.economics.run import RunCost, span_years
 from datahall.economics.supply.places import says_where
@@ -177,7 +177,8 @@ def _capex(scenario: Scenario, chip: Chip, num_chips: int, then: TrainingRun | N
         known = then.facts["server_usd"]
         server = fact("server", known.value, "usd", known.source, note=known.note)
         return bought_then(server, chip, num_chips, scenario.catalog)
-    return capex_of(chip, num_chips, scenario.catalog, said)
+    day = day_of(scenario.one(Purchase), scenario.catalog)
+    return capex_of(chip, num_chips, scenario.catalog, said, day)
 
 
 def _owned(

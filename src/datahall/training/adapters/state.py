@@ -74,7 +74,7 @@ def tuned_state(
     frozen = dense / np.where(shared, rows.sharers, 1.0) + expert / np.where(shared, rows.expert_sharers, 1.0)
     trained = state_bytes(ChipParameters(here.adapters, 0.0), books.recipe, zero=rows.zero, dp=rows.sharers)
     gathered = np.minimum(dense + expert, 2.0 * largest_unit(job, rows, run, head_values, each))
-    spread = np.where(shared & (rows.sharers > 1), gathered, 0.0)
+    spread = np.where(shared, gathered, 0.0)  # of one sharer the next line takes none
     weights = np.minimum(frozen + spread, dense + expert)
     weights = np.where(rows.offloaded("parameters") > 0, np.minimum(weights, gathered), weights)
     return {

@@ -8,6 +8,7 @@ from datahall.validation.scheduling.replay import predict
 
 NOTES = (
     "mean wait: of tenths of a trace's jobs under backfill, which knows neither users' shares nor nodes that were down",
+    "a predicted wait below 1 s, the least that a trace tells, counts as 1 s",
 )
 FORMATS = (
     *(Format(one.title, frozenset(one.needs), predict) for one in LAYOUTS),

@@ -23,6 +23,7 @@ from datahall.scheduling.files.table import Table
 from datahall.scheduling.loop.state import Floats
 from datahall.scheduling.machine import Machine, plain_machine
 from datahall.scheduling.run import Conditions, simulate_queue
+from datahall.units import fmt
 from datahall.validation.measurement import Outcome, Row
 from datahall.validation.scorecard import Prediction, Replayed, Unsupported
 
@@ -30,7 +31,7 @@ HELD, WAIT = "chips held", "mean wait"
 NODE_CHIPS = 8  # of a node, where a trace does not say
 NUM_BINS = 100  # pieces of the time of a trace
 NUM_PARTS = 10  # of its jobs, in the order that they were submitted
-RESOLUTION_S = 1.0  # a trace counts whole seconds
+RESOLUTION_S = 1.0  # a trace counts whole seconds: less is predicted as one
 WAIT_BAND = (0.1, 10.0)
 POLICY: QueuePolicy = "backfill"
 
@@ -102,9 +103,10 @@ def _waits(file: QueueFile, machine: Machine, source: str) -> Iterator[Predictio
     run = simulate_queue(jobs, machine, POLICY, Conditions())
     predicted = run.first_s - jobs.submit_s
     for part in np.array_split(np.arange(jobs.num), min(NUM_PARTS, jobs.num)):
-        seen, said = _mean(measured, part), max(RESOLUTION_S, _mean(predicted, part))
+        seen, waits_s = _mean(measured, part), _mean(predicted, part)
+        said = max(RESOLUTION_S, waits_s)
         if seen <= 0:
-            yield Unsupported("nobody waited: there is no wait to be wrong about", file.path)
+            yield Unsupported(f"nobody waited, predicted {fmt(waits_s, 's')}: no share of nothing", file.path)
         else:
             label = f"jobs {part[0] + 1} to {part[-1] + 1}" if part.size > 1 else f"job {part[0] + 1}"
             yield Prediction(

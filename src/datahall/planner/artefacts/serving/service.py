@@ -12,7 +12,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.parts import usual_server
 from datahall.inference.engine.engine import Engine, engine_on
 from datahall.inference.engine.replica import Replica
-from datahall.planner.artefacts.refused import refuse
+from datahall.planner.artefacts.refused import DRIVEN, refuse
 from datahall.planner.artefacts.script import Origin, Variable
 from datahall.planner.serving.candidate import Proposal
 
@@ -80,6 +80,7 @@ class Service(NamedTuple):
             f"{counted(best.num_deployed, 'replica')} of {replica.model.name} on {best.num_chips:,} × "
             f"{replica.chip.name}, each of {of}: {nodes}",
             f"its times are those of {replica.engine.title}",
+            *_driven(replica.chip.vendor),
             *_short(self),
             *(
                 f"{name} is how the host behaves and no option: the plan has {getattr(replica.engine, name):g}"
@@ -91,6 +92,13 @@ class Service(NamedTuple):
     def _said(self) -> tuple[str, ...]:
         usual = engine_on(self.replica.engine.name, self.replica.chip)
         return tuple(name for name in OWN if getattr(usual, name) != getattr(self.replica.engine, name))
+
+
+def _driven(vendor: str) -> tuple[str, ...]:
+    """That the engine alone does not drive the chips of a maker."""
+    if vendor in DRIVEN:
+        return ()
+    return (f"chips of {vendor} are driven by a package beside the engine's own: it has to be there",)
 
 
 def service_of(best: Proposal, catalog: Catalog, origin: Origin) -> Service:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.tool import Tool
 from datahall.counted import counted
-from datahall.planner.artefacts.refused import refuse
+from datahall.planner.artefacts.refused import DRIVEN, refuse
 from datahall.planner.artefacts.script import Origin
 from datahall.planner.training.plan import TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
@@ -19,7 +19,6 @@ from datahall.units import fmt
 from datahall.workload.memory.recipe import StateRecipe
 
 T = TypeVar("T")
-JOINED = ("NVIDIA", "AMD")  # whose chips PyTorch drives as GPUs
 
 
 class Run(NamedTuple):
@@ -102,7 +101,7 @@ def check_launch(run: Run, tool: Tool) -> None:
     tuned = run.plan.job.adapters
     refuse(tool, (tuned.words,) if tuned is not None else ())
     vendor, num_chips = run.plan.cluster.chip.vendor, run.plan.num_chips
-    refuse(tool, (f"chips of {vendor}",) if vendor not in JOINED else ())
+    refuse(tool, (f"chips of {vendor}",) if vendor not in DRIVEN else ())
     refuse(
         tool,
         (f"{num_chips:,} chips, no whole nodes of {run.num_beside:,}",) if num_chips % run.num_beside else (),

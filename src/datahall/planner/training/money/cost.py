@@ -9,6 +9,7 @@ import msgspec
 from datahall.breakdown import Breakdown, derived, product
 from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import capex_of
+from datahall.economics.market import day_of
 from datahall.economics.run import span_years
 from datahall.economics.sections.run import Paid, TrainingCost
 from datahall.economics.ways import Way, ways_of
@@ -35,7 +36,8 @@ def with_cost(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     chip = plan.cluster.chip
     buy = scenario.one(Purchase).buy
     had, unpriced = bills_of(plan, scenario, buy)
-    capex = capex_of(chip, plan.num_there, scenario.catalog, scenario.one(Ownership).capex_usd)
+    said, day = scenario.one(Ownership).capex_usd, day_of(scenario.one(Purchase), scenario.catalog)
+    capex = capex_of(chip, plan.num_there, scenario.catalog, said, day)
     owns = "own" in buy and capex is not None
     count = derived("chips", plan.num_there, "count")
     section = TrainingCost(
