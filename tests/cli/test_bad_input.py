@@ -239,13 +239,10 @@ def test_errors_leave_through_one_door() -> None:
     assert ended.value.code == 2
 
 
-def test_a_wrong_line_of_a_catalogue_is_one_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_line_of_a_catalogue_is_one_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two inputs look something up in it: a model and its chips."""
     (tmp_path / "x.toml").write_text("foo = ][\n")
-    ended = main.run(
-        [*["plan", "serve", "llama-3.1-8b", "--rate", "5", "--chips", "h100-sxm", "--catalog"], str(tmp_path)]
-    )
+    asked = ["plan", "serve", "llama-3.1-8b", "--rate", "5", "--chips", "h100-sxm", "--catalog", str(tmp_path)]
+    ended = main.run(asked)
     assert ended == 2
     assert capsys.readouterr().err.count("x.toml:1") == 1
