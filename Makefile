@@ -10,7 +10,7 @@ TEST_READY := $(VENV)/.test-ready
 UNIT := $(filter-out tests/test_release.py tests/test_peers.py,$(wildcard tests/test_*.py)) \
 	$(addprefix tests/,events catalog scenario workload silicon report)
 
-.PHONY: run test check bench lock docs clean
+.PHONY: run test check bench bench-peers lock docs clean
 
 run: $(RUN_READY)
 	@$(BIN)/datahall plan
@@ -34,6 +34,10 @@ check: $(TEST_READY)
 bench: $(TEST_READY)
 	@$(BIN)/python -m compileall -q src  # as after any first run, where one may write beside the sources
 	$(BIN)/python benchmarks/run.py
+
+bench-peers: $(BIN)/python  # servers of others, in an environment of their own
+	$(BIN)/python -m venv $(VENV)/peers
+	$(VENV)/peers/bin/pip install -q -r benchmarks/peers/requirements.txt
 
 docs: $(RUN_READY)  # of some pages alone: make docs PAGES="reference stub"
 	$(BIN)/python docs/generate.py $(PAGES)

@@ -11,8 +11,11 @@ import platform
 
 import numba
 import numpy as np
+from books import book_lines
 from commands import command_lines
+from gateway import gateway_lines
 from kernels import kernel_lines, pass_lines
+from model_server import model_server_lines
 from serving import serving_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
@@ -35,6 +38,7 @@ def main() -> None:
         printed(
             [
                 *startup_lines(),
+                *book_lines(),
                 *catalogue_lines(),
                 *command_lines(),
                 *kernel_lines(),
@@ -45,6 +49,8 @@ def main() -> None:
                 *training_lines(),
                 *serving_lines(),
                 *run_lines(),
+                *model_server_lines(),
+                *gateway_lines(),
             ]
         )
     )

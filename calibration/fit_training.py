@@ -28,7 +28,8 @@ from datahall.errors import DatahallError
 from datahall.silicon.attention import smooth_max
 from datahall.training.layout.columns import Space
 from datahall.training.step.framework import WRITTEN_FOR, Framework
-from datahall.training.step.step import HIDING_SHARPNESS, step_band, step_times
+from datahall.training.step.stage import HIDING_SHARPNESS
+from datahall.training.step.step import step_band, step_times
 from datahall.validation import training as ledger
 from datahall.validation.measurement import Row, RowError, read_rows
 from datahall.validation.training import single_chip

@@ -71,6 +71,7 @@ KEPT = {
     },
     "power.swing.battery.periodic_need": "docs/site-power.md sizes a store by hand",
     "report.wire.decode": "who keeps an answer as JSON reads it back",
+    "serve.telemetry.shipped.shipped": "docs/gateway.md copies the dashboard and the alerts",
     "silicon.roofline.ridge_intensity": "docs/silicon.md says where the roofline bends",
     "training.pipeline.bubble.bubble_fraction": "the textbook's bubble, beside the schedules that leave less",
     "training.pipeline.schedule.problems": "whoever adds a schedule asks it what cannot run",
@@ -124,6 +125,8 @@ def unloaded(trees: dict[str, ast.Module], of: Iterable[str]) -> set[str]:
 KEPT_CONSTANTS = {
     "inference.simulation.state.BOTH": "the first of the roles that a pool has",
     "inference.simulation.state.STATIC": "the second of the ways to batch",
+    "serve.telemetry.shipped.ALERTS": "docs/gateway.md copies it",
+    "serve.telemetry.shipped.DASHBOARD": "as above",
     **{
         f"validation.{home}": "the ledger finds it by name"
         for home in (
@@ -178,7 +181,15 @@ KEPT_FIELDS = {
     "inference.fleet.response_cache.Savings.response_fraction": "as above",
     "inference.simulation.run.ReplicaUse.free_blocks": "tests see by it that every block comes back",
     "power.account.Energy.step_j": "what a step draws, beside what a token does",
-    "validation.collectives.health.Fault.url": "where a fault is reported",
+    **{
+        f"serve.modelserver.llm.request.{field}": "given to the engine with the rest of the request"
+        for field in (
+            *(f"ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
+            "ChatRequest.top_logprobs",
+        )
+    },
+    "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",
+    "serve.modelserver.predict._HealthResponse.avg_latency_ms": "the lab has it in every answer",
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
     "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",
     "workload.traffic.shapes.Lognormal.mean_tokens": "read by its place in a match",
@@ -287,6 +298,19 @@ KEPT_METHODS = {
     "cli.command.Question.format_usage": "as above",
     "cli.groups.Root.format_commands": "as above",
     "cli.groups.Verbs.format_commands": "as above",
+    **{
+        f"serve.http.{side}.{name}": "asyncio calls it"
+        for side in ("connection.Connection", "client.outgoing.Outgoing")
+        for name in ("connection_made", "connection_lost", "data_received", "eof_received")
+    },
+    "serve.http.connection.Connection.pause_writing": "as above",
+    **{
+        f"serve.http.{side}.{name}": "the parser calls it"
+        for side in ("reader.Reader", "client.outgoing.Outgoing")
+        for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
+    },
+    "serve.http.reader.Reader.on_url": "as above",
+    "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }
 
 

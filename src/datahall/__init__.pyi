@@ -3651,3 +3651,148 @@ def catalog_add(
 
         datahall catalog add my-chip.toml
     """
+
+def gateway_keys_create(
+    *,
+    name: str = "",
+    customer: str = "",
+    models: str | Sequence[str] | None = None,
+    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None = None,
+    expires: str | float | None = None,
+    rpm: str | int | None = None,
+    tpm: str | int | None = None,
+    parallel: str | int | None = None,
+    budget: str = "",
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """A new key, with its limits; the secret is said once.
+
+    Parameters
+    ----------
+    name : str
+        What the key is called.
+    customer : str
+        Who pays, and whose answers a cache may give again (default: the key's name).
+    models : str | Sequence[str] | None
+        Models that it may use, also as "llama-*" (default: all).
+    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None
+        What it may ask: chat, completions, embeddings, messages (default: all).
+    expires : str | float | None
+        From now until when it is good (default: for ever).
+    rpm : str | int | None
+        Most requests in any minute; 0: as many as may be.
+    tpm : str | int | None
+        Most tokens in any minute; 0: as many as may be.
+    parallel : str | int | None
+        Most requests at once; 0: as many as may be.
+    budget : str
+        Most dollars a day, a month or in all; 0USD: no end.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys create --name acme --rpm 600 --tpm 200000 --budget 50USD/month
+        datahall gateway keys create --name tests --customer acme --models "llama-*" --routes chat --expires 90d
+    """
+
+def gateway_keys_list(
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Keys with their limits, and what each has spent.
+
+    Parameters
+    ----------
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys list
+    """
+
+def gateway_keys_limit(
+    name: str,
+    *,
+    rpm: str | int | None = None,
+    tpm: str | int | None = None,
+    parallel: str | int | None = None,
+    budget: str = "",
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Other limits for a key; those that are not named stay.
+
+    Parameters
+    ----------
+    name : str
+        What the key is called.
+    rpm : str | int | None
+        Most requests in any minute; 0: as many as may be.
+    tpm : str | int | None
+        Most tokens in any minute; 0: as many as may be.
+    parallel : str | int | None
+        Most requests at once; 0: as many as may be.
+    budget : str
+        Most dollars a day, a month or in all; 0USD: no end.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys limit acme --rpm 1200 --budget 80USD/month
+    """
+
+def gateway_keys_revoke(
+    name: str,
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """End a key, at once and for good.
+
+    Parameters
+    ----------
+    name : str
+        What the key is called.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys revoke acme
+    """
+
+def gateway_bill(
+    *,
+    month: str = "",
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Requests, tokens and money of a month, by customer, key and model.
+
+    Parameters
+    ----------
+    month : str
+        Month of the bill (default: this one).
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway bill
+        datahall gateway bill --month 2026-11 --format csv
+    """

@@ -7,6 +7,7 @@
     │  └─ UnsupportedError        the thing is known but cannot do that (FP8 on an A100)
     ├─ DocumentError              a TOML, JSON or CSV file with problems: all of them, with file:line
     ├─ ScenarioError              an option or scenario value that cannot be used
+    ├─ ServingError               what serves cannot start or go on as asked: a ledger, a port, a model
     ├─ InfeasibleError            legal input whose answer is no; exit code 1
     └─ OutputError                the answer is there but could not be written
 
@@ -153,6 +154,12 @@ class ScenarioError(DatahallError, ValueError):
     """An option or a scenario value that cannot be used."""
 
     code = "scenario"
+
+
+class ServingError(DatahallError):
+    """What serves cannot start, or cannot do what was asked of it."""
+
+    code = "serving"
 
 
 class InfeasibleError(DatahallError):

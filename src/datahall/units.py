@@ -358,6 +358,8 @@ def fmt(value: float, unit: str, significant: int = 4) -> str:
         return f"${_digits(value * KWH_J, 3)} /kWh"
     if unit == "usd_per_w_month":
         return f"{fmt(value * 1e3, 'usd')} /kW-month"
+    if unit == "usd_to_the_cent":
+        return f"${value:,.2f}"
     if unit in _PRICED:
         tail = _PRICED[unit]
         if 1000 <= abs(value) < HUGE:

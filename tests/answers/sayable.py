@@ -20,6 +20,16 @@ NOT_ASKED = {
     "validate": "its questions are rows of measurements, which tests/validation predicts",
     "check": "what it is asked about is files",
     "catalog add": "it writes into the user's folder",
+    **dict.fromkeys(
+        (
+            "gateway keys create",
+            "gateway keys list",
+            "gateway keys limit",
+            "gateway keys revoke",
+            "gateway bill",
+        ),
+        "what they ask and change is the state of a gateway: tests/answers/gateway",
+    ),
     "compare": "what it is asked about is files, or things that other verbs are asked about",
     "sweep": "what it is asked about is a file",
     "explain": "a term, or any of the others with its chain",

@@ -184,3 +184,15 @@ def test_a_json_file_asks_unless_it_describes_a_model(
     file = tmp_path / "file.json"
     file.write_text(json.dumps(content), encoding="utf-8")
     assert (scenario_file(str(file)) is not None) is asks
+
+
+def test_a_gateways_file_is_checked_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text('[upstream.u]\nurl = "http://10.0.0.7"\n[model.m]\nupstreams = ["u"]\n')
+    answer = check(str(file))
+    assert answer.verdict == "yes"
+    assert answer.next_commands == (f"datahall serve {file}",)
+    file.write_text(file.read_text() + "retires = 3\n")
+    answer = check(str(file))
+    assert answer.verdict == "no"
+    assert (f"{file}:5", 'nothing is called "retires" here', "did you mean retries?") in answer.tables[0].rows

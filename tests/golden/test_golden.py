@@ -91,9 +91,22 @@ INSTEAD = {
     "catalog prices": f"--chip h100 --kind spot --as-of {DAY}",
     "catalog api-prices": f"gpt-4o-mini --first-party --as-of {DAY}",
     "check": "my-chip.toml scenario.toml",
+    "gateway bill": "--month 2026-11",
     "compare": f"h100-sxm h200 b200 --as-of {DAY}",
     "sweep": "fit.toml --over tp=1,2,4,8 batch=1..64:x4",
 }
+
+
+# what stands before a verb that needs something to be there
+BEFORE = {
+    "gateway-keys-limit": "gateway keys create --name acme --rpm 600",
+    "gateway-keys-revoke": "gateway keys create --name acme",
+}
+MADE_ANEW = (
+    (r"dh-[\w-]{43}", f"dh-{'x' * 43}"),
+    (r"dh-[\w-]{6}…", "dh-xxxxxx…"),
+    (r"20\d\d-\d\d-\d\d", "2026-11-19"),
+)
 
 
 def line_of(verb: Verb) -> str:
@@ -143,6 +156,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _furnished(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
     for variable in ("DATAHALL_CATALOG", "COLUMNS"):
         monkeypatch.delenv(variable, raising=False)
     load.cache_clear()
@@ -155,14 +169,25 @@ def _furnished(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.golden
 @pytest.mark.parametrize("name", LINES)
 def test_golden(name: str, update: bool, at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _begin(name, capsys)
     code = run(shlex.split(LINES[name]))
     out, err = capsys.readouterr()
     text = f"$ datahall {LINES[name]}\n{out}{err}[exit {code}]\n".replace(str(at_home), "~")
+    if name.startswith("gateway"):
+        for made, kept in MADE_ANEW:
+            text = re.sub(made, kept, text)
     file = HERE / f"{name}.txt"
     if update:
         file.write_text(text, encoding="utf-8")
     recorded = file.read_text(encoding="utf-8")
     assert text == recorded or (name in ROUNDED and moved(recorded, text) == [])
+
+
+def _begin(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Have what a line needs, without a word of it."""
+    if name in BEFORE:
+        run(shlex.split(BEFORE[name]))
+        capsys.readouterr()
 
 
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
@@ -223,6 +248,7 @@ def test_only_what_is_computed_may_move_and_only_by_the_last_digit(old: str, new
 def test_a_golden_answer_claims_what_follows_from_what_is_under_it(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    _begin(name, capsys)
     run([*shlex.split(re.sub(r" --format \S+", "", VERB_LINES[name])), "--json", "--quiet"])
     answer = decode(capsys.readouterr().out)
     assert unfounded(answer) == []

@@ -11,7 +11,10 @@ from datahall.scenario.field import CONCEPTS, Field, fields
 from datahall.scenario.kinds import Count, Quantity, Raw, Reading, Share
 from datahall.scenario.read import read_names
 
-SECTIONS = ("site", "failures", "recovery", "run", "checkpoint", "datapath", "cluster_job", "scheduler")
+SECTIONS = (
+    "site", "failures", "recovery", "run", "checkpoint", "datapath", "cluster_job", "scheduler",
+    "key", "gateway", "billing",
+)  # fmt: skip
 
 NOT_0 = (("0 s",), ("1 ms",))
 ANY_TIME = (("-1 s",), ("0 s", "1 s"))
@@ -94,6 +97,10 @@ ENDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[s
     "scheduler.restart": (*ANY_TIME, *LONGEST),
     "scheduler.mttf": (("59 s",), ("60 s",), *LONGEST),
     "scheduler.repair": (*NOT_0, *LONGEST),
+    "key.expires": (*NOT_0, *LONGEST),
+    "key.rpm": (("-1",), ("0",), ("1000000001",), ("1000000000",)),
+    "key.tpm": (("-1",), ("0",), ("1000000000001",), ("1000000000000",)),
+    "key.parallel": (("-1",), ("0",), ("1000001",), ("1000000",)),
 }
 
 RUN: dict[str, Raw] = {"model": "llama-3.1-8b", "chips": 8, "days": 1}

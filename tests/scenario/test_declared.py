@@ -27,7 +27,7 @@ def tables() -> dict[str, dict[str, str]]:
     }
 
 
-ASKED_BY_NO_FILE = {"", "files", "comparison", "sweep"}
+ASKED_BY_NO_FILE = {"", "files", "comparison", "sweep", "key", "gateway", "billing"}
 
 
 @pytest.mark.parametrize("section", [name for name in CONCEPTS if name not in ASKED_BY_NO_FILE])
@@ -71,6 +71,9 @@ TWO_MEANINGS = {
     "domain": "chips that need no network, of a fabric; what was measured, the one argument of validate",
     "routing": "of requests to replicas, and of flows to paths: each field has no other word for it",
     "storage": "how fast it is, of a checkpoint; which it is, of a way of data: a checkpoint asks for no more",
+    "name": "of a scenario, in a table or a job, and of a key: what each is called has no other word",
+    "budget": "of a run, and of a key, which is over a day or a month: both are what may be spent",
+    "state": "which numbers a training run keeps, and the folder in which a gateway keeps its own",
     "offload": "what leaves a chip, of a training run; where to, of a working set, which is all there is to leave",
 }
 

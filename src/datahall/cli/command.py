@@ -40,7 +40,7 @@ class Question(click.Command):
         self.form = form_of(verb.name)
         about = f"{verb.about[:1].upper()}{verb.about[1:]}."
         super().__init__(
-            verb.word or verb.name,
+            verb.word or verb.name.rpartition(" ")[2],
             params=[*self._arguments(), *self._options(), *_turned(verb), *_common(verb)],
             callback=self.run,
             context_settings=SETTINGS,

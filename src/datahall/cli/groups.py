@@ -21,7 +21,9 @@ DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no
 # of every command, since one may be made before the root or without it, and is kept as it was made
 UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-SPECIAL = {"completion": "completion script for a shell"}  # not a question
+RUN = ("serve",)
+# not questions
+SPECIAL = {"serve": "an endpoint for models of many servers", "completion": "completion script for a shell"}
 
 
 class Root(click.Group):
@@ -35,6 +37,10 @@ class Root(click.Group):
             from datahall.cli.explain import explain
 
             return explain
+        if cmd_name == "serve":
+            from datahall.cli.serve import serve
+
+            return serve
         if cmd_name == "completion":
             from datahall.cli.completion import completion
 
@@ -68,9 +74,12 @@ class Root(click.Group):
             with formatter.section(section.capitalize()):
                 formatter.write_dl(
                     [
-                        (group.name, _listed(group.name, group.about))
-                        for group in GROUPS
-                        if group.section == section
+                        *((name, SPECIAL[name]) for name in RUN if section == "run"),
+                        *(
+                            (group.name, _listed(group.name, group.about))
+                            for group in GROUPS
+                            if group.section == section
+                        ),
                     ]
                 )
 
@@ -86,15 +95,19 @@ class Verbs(click.Group):
     """The verbs that begin with one word."""
 
     def __init__(self, name: str, verbs: Sequence[Verb]) -> None:
-        about = next(group.about for group in GROUPS if group.name == name)
-        self.verbs = tuple(verbs)
-        self.golden = golden_words(name)
+        first, _, rest = name.partition(" ")
+        about = next(group.about for group in GROUPS if group.name == first)
+        if rest:
+            about = f"{rest} of a {first}"
+        self.verbs = {verb.name.removeprefix(f"{name} "): verb for verb in verbs}
+        self.golden = golden_words(first) if not rest else []
+        self.spoken = name
         text = f"{about[:1].upper()}{about[1:]}."
         if self.golden:
             text = (
                 f"{text}\n\nAlone it answers the first of the examples; a scenario file says what it plans."
             )
-        super().__init__(name, help=text, context_settings=SETTINGS)
+        super().__init__(name.rpartition(" ")[2], help=text, context_settings=SETTINGS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Alone, or with where the answer goes, the golden question is asked."""
@@ -103,10 +116,13 @@ class Verbs(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [verb.word for verb in self.verbs]
+        return list(dict.fromkeys(word.partition(" ")[0] for word in self.verbs))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        return next((command(verb) for verb in self.verbs if verb.word == cmd_name), None)
+        if cmd_name in self.verbs:
+            return command(self.verbs[cmd_name])
+        below = [verb for word, verb in self.verbs.items() if word.startswith(f"{cmd_name} ")]
+        return Verbs(f"{self.spoken} {cmd_name}", below) if below else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -114,19 +130,19 @@ class Verbs(click.Group):
         if args and args[0].endswith(FILES) and self.get_command(ctx, args[0]) is None:
             from datahall.cli.command import verb_of_file
 
-            verb = verb_of_file(args[0], self.verbs)
+            verb = verb_of_file(args[0], tuple(self.verbs.values()))
             return verb.word, command(verb), args
         _check_known(self, ctx, args)
-        other, left = turned(self.verbs, args)
+        other, left = turned(tuple(self.verbs.values()), args)
         return super().resolve_command(ctx, [other, *left])
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
-        write_examples([words(verb)[0] for verb in self.verbs][:MOST_EXAMPLES], formatter)
+        write_examples([words(verb)[0] for verb in self.verbs.values()][:MOST_EXAMPLES], formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Questions"):
-            formatter.write_dl([(verb.word, verb.about) for verb in self.verbs])
+            formatter.write_dl([(word, verb.about) for word, verb in self.verbs.items()])
 
 
 def turned(verbs: Sequence[Verb], args: Sequence[str]) -> tuple[str, list[str]]:

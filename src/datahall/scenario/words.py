@@ -111,3 +111,10 @@ Aims = Literal["cost", "chips", "energy", "carbon", "time"]
 AIMS: tuple[Aims, ...] = get_args(Aims)
 BUYINGS: tuple[Buying, ...] = get_args(Buying)
 DEPRECIATIONS: tuple[Depreciation, ...] = get_args(Depreciation)
+
+# what a key of the gateway may spend is counted over
+BudgetPeriod = Literal["day", "month", "total"]
+BUDGET_PERIODS: tuple[BudgetPeriod, ...] = get_args(BudgetPeriod)
+# what a gateway may be asked
+Route = Literal["chat", "completions", "embeddings", "messages"]
+ROUTES: tuple[Route, ...] = get_args(Route)

@@ -10,11 +10,15 @@ from datahall.answers.file import checked
 from datahall.answers.follow import follow
 from datahall.catalog import json_document
 from datahall.catalog.document import Document, read
+from datahall.counted import counted
+from datahall.economics.market import day_of
 from datahall.errors import DatahallError, DocumentError, Problem, spelled
 from datahall.scenario.form import quoted
 from datahall.scenario.read import is_scenario
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.views import Files
+from datahall.serve.config.read import is_gateway, settings_of
 from datahall.workload.config import read_config
 
 
@@ -56,6 +60,12 @@ def _headline(paths: Sequence[Path], holds: Sequence[tuple[str, str]], problems:
 def _content(scenario: Scenario, path: Path) -> tuple[str, str]:
     """What a file holds, and the command that uses it."""
     document = _document(path)
+    if is_gateway(document):
+        settings = settings_of(document, day_of(Purchase(), scenario.catalog))
+        return (
+            f"a gateway for {counted(len(settings.models), 'model')}",
+            f"datahall serve {quoted(str(path))}",
+        )
     if is_scenario(document):
         verb = checked(document, scenario.catalog).verb
         return f"a scenario that asks {verb}", f"datahall {verb} {quoted(str(path))}"

@@ -14,13 +14,13 @@ from datahall.answers.verbs import (
     datapath,
     economics,
     fabric,
+    gateway,
     model,
     power,
     reliability,
     run,
     scheduling,
     serving,
-    term,
     training,
     validation,
 )
@@ -39,6 +39,7 @@ GROUPS = (
     Group("validate", "our error against public measurements", "trust"),
     Group("check", "every problem of a scenario, a catalogue file or a config.json", "trust"),
     Group("catalog", "what is known of chips, models, links, servers, prices; search and add", "trust"),
+    Group("gateway", "keys of a gateway, and what they used", "run"),
 )
 # as a group lists its verbs
 SUBJECTS = (
@@ -56,7 +57,7 @@ SUBJECTS = (
     economics,
     validation,
     catalog,
-    term,
+    gateway,
 )
 
 PLACES = [group.name for group in GROUPS]

@@ -70,4 +70,15 @@ VERBS = (
         by_file=False,
         examples=("my-chip.toml",),
     ),
+    Verb(
+        name="explain",
+        about="what a term means, in which unit, and what it is easily taken for",
+        answer="term.term:explain",
+        takes=(Takes("files", only=("term",)),),
+        arguments=("term",),
+        by_file=False,
+        several=True,
+        examples=("MFU", "show roofline h200 --model llama-3.1-8b --batch 32"),
+        details="With a question in place of a term: the chain behind its answer, down to the sources.",
+    ),
 )

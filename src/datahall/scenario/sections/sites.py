@@ -4,6 +4,7 @@ from typing import Annotated
 
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import Count, Quantity
+from datahall.scenario.sections.deployment import SLOWEST
 
 MOST_SITES = 1024
 
@@ -16,7 +17,7 @@ class Sites(Section, frozen=True, kw_only=True):
     ] = 2
     wan_bytes_per_s: Annotated[
         float,
-        Quantity("What a site sends to the others, one way.", name="wan", above=True, example="100Gb/s"),
+        Quantity("What a site sends to the others, one way.", name="wan", least=SLOWEST, example="100Gb/s"),
     ] = 12.5e9
     round_trip_s: Annotated[
         float, Quantity("There and back between two sites.", name="round_trip", most=60.0, example="50ms")

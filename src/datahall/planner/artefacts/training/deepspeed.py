@@ -36,13 +36,11 @@ def config_options(run: Run) -> Options:
     """All keys of the run."""
     layout, wide = run.layout, FORMATS.get(run.precision, "")
     offloaded = dict(map(offload_parts, layout.offload))
-    shard = layout.shard if 0 < layout.shard < layout.dp else None
     return {
         "train_batch_size": run.plan.job.global_batch,
         "train_micro_batch_size_per_gpu": layout.micro_batch,
         "gradient_accumulation_steps": run.num_micro,
         "zero_optimization.stage": layout.zero,
-        "zero_optimization.mics_shard_size": shard,
         "zero_optimization.offload_optimizer.device": "cpu" if "optimizer" in offloaded else None,
         "zero_optimization.offload_param.device": "cpu" if "parameters" in offloaded else None,
         **({f"{wide}.enabled": True} if wide else {}),
@@ -60,6 +58,7 @@ def _beyond(run: Run) -> list[str]:
             for name in ("pp", "cp", "ep")
             if getattr(layout, name) > 1
         ),
+        f"{option('shard', layout.shard)}" if 0 < layout.shard < layout.dp else "",
         f"recomputing ({layout.recompute})" if layout.recompute != "none" else "",
         f"the format {run.precision}" if run.precision not in FORMATS else "",
         f"gradients in {layout.compression}" if layout.compression != "none" else "",

@@ -1,0 +1,1 @@
+"""Keys of a gateway, and what it and they have used."""

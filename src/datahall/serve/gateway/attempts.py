@@ -1,0 +1,294 @@
+"""Asks upstreams until one answers: again where that is safe and affordable, a second one where the first is slow.
+
+Nothing has been sent to the client yet, so whatever fails here can be asked elsewhere.  What is asked again is bounded
+by the retry budget, and no upstream is asked before the moment that its Retry-After named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from time import time
+
+import msgspec
+
+from datahall.serve.gateway.model import Model
+from datahall.serve.gateway.question import Kind, Question
+from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.translation import Translation, Untranslatable
+from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
+from datahall.serve.ledger.money import Usage
+from datahall.serve.upstreams.pool import NoTarget
+from datahall.serve.upstreams.retry_after import retry_after_s
+from datahall.serve.upstreams.retry_budget import RetryBudget
+from datahall.serve.upstreams.routing import Target
+
+PATHS: dict[Kind, str] = {
+    "chat": "/chat/completions",
+    "completions": "/completions",
+    "embeddings": "/embeddings",
+    "messages": "/messages",
+}
+JSON = (("content-type", "application/json"),)
+BACKOFF_S = 0.05  # before an upstream is asked the second time, doubled each time
+BUSY_S = 1.0  # what an upstream that is busy and says no more is left alone for
+MOST_ERROR_BYTES = 64 * 1024
+
+
+class Answer:
+    """An upstream's answer, of which the beginning is there: the whole body, or the first piece of a stream."""
+
+    __slots__ = ("first", "is_stream", "model", "response", "target", "translation")
+
+    def __init__(
+        self,
+        target: Target,
+        model: str,
+        response: Response,
+        first: bytes,
+        is_stream: bool,
+        translation: Translation | None = None,
+    ) -> None:
+        self.target = target
+        self.model = model
+        self.response = response
+        self.first = first
+        self.is_stream = is_stream
+        self.translation = translation  # of what comes, where the upstream speaks another language
+
+    def close(self) -> None:
+        """Nothing more is wanted of it."""
+        self.response.close()
+        self.target.upstream.end()
+
+
+class _Failed(Exception):
+    """One attempt brought no answer, and another upstream might."""
+
+    def __init__(self, refused: Refused, has_cost: bool) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+        self.has_cost = has_cost  # the upstream may have worked for it
+
+
+class Attempts:
+    """The asking of one question."""
+
+    __slots__ = ("_budget", "_headers", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
+
+    def __init__(
+        self,
+        question: Question,
+        latest_s: float,
+        budget: RetryBudget,
+        random: Random,
+        loop: asyncio.AbstractEventLoop,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self._question = question
+        self._latest_s = latest_s
+        self._budget = budget
+        self._random = random
+        self._loop = loop
+        self._headers = (*JSON, *headers)
+        self.num_sent = 0
+        self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
+
+    async def answer(self, models: Sequence[Model]) -> Answer:
+        """The answer of the first model that gives one, be it that it does not like the question."""
+        last: Refused | None = None
+        for model in models:
+            try:
+                return await self._by(model)
+            except Refused as refused:
+                if refused.code == "deadline_exceeded":
+                    raise
+                last = last if last is not None and last.target is not None else refused
+        assert last is not None
+        raise last
+
+    async def _by(self, model: Model) -> Answer:
+        last: Refused | None = None
+        tried: list[Target] = []
+        for number in range(model.num_retries + 1):
+            is_round_over = len(tried) == len(model.pool.targets)
+            if is_round_over:
+                tried.clear()
+            if self.num_sent and not (model.pool.has_ready(tried, self._loop.time()) and self._budget.take()):
+                break
+            if is_round_over:
+                await self._back_off(number)
+            try:
+                target = await self._target(model, tried)
+            except NoTarget as none:
+                last = last or Refused(503, none.message, "overloaded", retry_after_s=none.wait_s)
+                break
+            try:
+                if model.hedge_s and len(model.pool.targets) > 1:
+                    return await self._hedged(model, target)
+                return await self._one(model, target)
+            except _Failed as failed:
+                last = failed.refused
+                tried.append(target)
+                self._waste(model, failed.has_cost)
+        raise last or Refused(503, "too much is asked again already", "overloaded", retry_after_s=BUSY_S)
+
+    async def _target(self, model: Model, tried: Sequence[Target]) -> Target:
+        question, now_s = self._question, self._loop.time()
+        left_s = self._latest_s - now_s
+        if left_s <= 0:
+            raise Refused(504, "the deadline has passed", "deadline_exceeded")
+        wait_s = min(model.queue_s, left_s)
+        return await model.pool.take(question.hint, tried, question.priority, wait_s, now_s)
+
+    async def _back_off(self, number: int) -> None:
+        wait_s = BACKOFF_S * 2 ** (number - 1) * self._random.uniform(0.5, 1.5)
+        await asyncio.sleep(min(wait_s, max(0.0, self._latest_s - self._loop.time())))
+
+    def _waste(self, model: Model, has_cost: bool) -> None:
+        if has_cost:
+            self.wasted.append((model.name, Usage(self._question.estimate.prompt)))
+
+    async def _one(self, model: Model, target: Target) -> Answer:
+        """Ask one upstream, once."""
+        question, upstream = self._question, target.upstream
+        response: Response | None = None
+        began_s = self._loop.time()
+        timeouts = upstream.timeouts
+        if began_s + timeouts.total_s > self._latest_s:
+            timeouts = msgspec.structs.replace(timeouts, total_s=max(0.0, self._latest_s - began_s))
+        translation = translation_of(question.kind, upstream.api, question.wants_usage)
+        kind = question.kind if translation is None else translation.kind
+        is_kept = False
+        try:
+            body = self._body(target, translation)
+            self.num_sent += 1
+            response = await upstream.reach.request(
+                "POST",
+                upstream.base + PATHS[kind],
+                body,
+                (*self._headers, *upstream.headers),
+                timeouts,
+            )
+            if response.status >= 300:
+                return await self._not_well(model, target, response, translation is not None)
+            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+            first = await (response.piece() if is_stream else response.read())
+            if is_stream and not first:
+                raise Interrupted("a stream of nothing")
+            if translation is not None and not is_stream:
+                first = translation.answer(first)
+            upstream.did_well(self._loop.time() - began_s)
+            is_kept = True
+            return Answer(target, model.name, response, first, is_stream, translation)
+        except Failure as failure:
+            upstream.did_fail(self._loop.time())
+            raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
+        except asyncio.CancelledError:
+            upstream.told_nothing()
+            raise
+        finally:
+            if not is_kept:
+                upstream.end()
+                if response is not None:
+                    response.close()
+
+    def _body(self, target: Target, translation: Translation | None) -> bytes:
+        question, upstream = self._question, target.upstream
+        if not can_answer(question.kind, upstream.api):
+            raise Refused(400, f"{upstream.name} has no {question.kind}", "not_offered")
+        try:
+            return question.for_model(target.model, None if translation is None else translation.question)
+        except Untranslatable as part:
+            raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
+
+    def _refused(self, target: Target, failure: Failure) -> Refused:
+        where = target.upstream.name
+        if isinstance(failure, TimedOut):
+            if self._loop.time() >= self._latest_s:
+                return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
+            return Refused(504, f"{where} took too long: {failure}", "upstream_timeout", target=target)
+        return Refused(502, f"{where} gave no answer: {failure}", "upstream_failed", target=target)
+
+    async def _not_well(
+        self, model: Model, target: Target, response: Response, is_translated: bool
+    ) -> Answer:
+        """An answer that is none: ask elsewhere, unless it is the question's own fault."""
+        upstream, status = target.upstream, response.status
+        body = await response.read(MOST_ERROR_BYTES)
+        wait_s = retry_after_s(response.headers, time())
+        now_s = self._loop.time()
+        if status == 429 or (status == 503 and wait_s is not None):
+            upstream.asked_for_time(now_s, BUSY_S if wait_s is None else wait_s)
+            raise _Failed(
+                Refused(
+                    status,
+                    f"{upstream.name} is busy",
+                    "upstream_busy",
+                    retry_after_s=wait_s or BUSY_S,
+                    target=target,
+                ),
+                has_cost=False,
+            )
+        if status >= 500 or status == 408:
+            upstream.did_fail(now_s)
+            refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
+            raise _Failed(refused, has_cost=False)
+        upstream.did_well(upstream.latency_s)
+        if status < 400 or status in (401, 403, 407):
+            refused = Refused(
+                502, f"{upstream.name} does not let us in ({status})", "upstream_refused", target=target
+            )
+            raise _Failed(refused, has_cost=False)
+        if is_translated:
+            raise Refused(status, _message_of(body), "upstream_refused", target=target)
+        upstream.begin()  # ended by who closes the answer
+        return Answer(target, model.name, response, body, is_stream=False)
+
+    async def _hedged(self, model: Model, target: Target) -> Answer:
+        """Ask a second upstream when the first is slow, and take what comes first."""
+        first = asyncio.ensure_future(self._one(model, target))
+        asked: set[asyncio.Future[Answer]] = {first}
+        try:
+            done, _ = await asyncio.wait(asked, timeout=model.hedge_s)
+            if not done:
+                other = model.pool.free(self._question.hint, (target,), self._loop.time())
+                if other is not None:
+                    if self._budget.take():
+                        asked.add(asyncio.ensure_future(self._one(model, other)))
+                    else:
+                        other.upstream.told_nothing()
+                        other.upstream.end()
+            waiting = set(asked)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    if one.exception() is None:
+                        asked.discard(one)
+                        return one.result()
+            return first.result()
+        finally:
+            for one in asked:
+                if not one.done():
+                    one.cancel()
+                    self._waste(model, has_cost=True)
+                elif not one.cancelled() and one.exception() is None:
+                    one.result().close()
+
+
+class _Error(msgspec.Struct):
+    message: str = "refused"
+
+
+class _Wrong(msgspec.Struct):
+    error: _Error = msgspec.field(default_factory=_Error)
+
+
+def _message_of(body: bytes) -> str:
+    """What an upstream says is wrong, in whichever language."""
+    try:
+        return msgspec.json.decode(body, type=_Wrong).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Error().message

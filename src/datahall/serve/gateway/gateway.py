@@ -1,0 +1,172 @@
+"""The gateway as one handler: which path asks what, who is let in, and which models there are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from random import Random
+from secrets import token_hex
+from time import time_ns
+from typing import Any
+
+import msgspec
+
+from datahall.serve.gateway import way
+from datahall.serve.gateway.keeping import Answers
+from datahall.serve.gateway.model import Model
+from datahall.serve.gateway.question import Kind
+from datahall.serve.gateway.refusing import Refused
+from datahall.serve.http import Exchange, Request
+from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.key import Key
+from datahall.serve.ledger.ledger import Ledger
+from datahall.serve.ledger.money import Usage
+from datahall.serve.telemetry.metrics import CONTENT_TYPE
+from datahall.serve.telemetry.telemetry import Telemetry
+from datahall.serve.telemetry.told import Told
+from datahall.serve.upstreams.retry_budget import RetryBudget
+
+KINDS: dict[str, Kind] = {
+    "/v1/chat/completions": "chat",
+    "/v1/completions": "completions",
+    "/v1/embeddings": "embeddings",
+    "/v1/messages": "messages",
+}
+MODELS = "/v1/models"
+
+
+class Gateway:
+    """Answers for models, by those who have them."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        models: Sequence[Model],
+        random: Random,
+        *,
+        anybody: Key | None = None,
+        answers: Answers | None = None,
+        telemetry: Telemetry | None = None,
+        kept_fraction: float = 0.0,
+        has_open_metrics: bool = True,
+    ) -> None:
+        self.ledger = ledger
+        self.models = {model.name: model for model in models}
+        self.others = {model.name: model.others for model in models}
+        self.random = random
+        self.answers = answers
+        self.budget = RetryBudget()
+        self.loop = asyncio.get_running_loop()
+        self.tell: Callable[[Told], None] | None = None if telemetry is None else telemetry.tell
+        self.kept_fraction = kept_fraction  # of traces, where nobody has decided before
+        self.is_draining = False
+        self._anybody = anybody  # whose account is used where no key is asked for
+        self._telemetry = telemetry
+        self._has_open_metrics = has_open_metrics
+        self._first_id = f"req_{token_hex(6)}"
+        self._num_ids = 0
+
+    def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Answer one request; only what asks an upstream takes time."""
+        kind = KINDS.get(exchange.request.path)
+        if kind is not None:
+            return way.answer(self, exchange, kind)
+        try:
+            self._answer(exchange)
+        except Refused as refused:
+            refused.send(exchange, self.next_id())
+        return None
+
+    def watch(self, exchange: Exchange) -> None:
+        """Answer who watches over the gateway, on an address of its own."""
+        if exchange.request.path == "/metrics":
+            self._show_metrics(exchange)
+        else:
+            self._health(exchange, exchange.request.path)
+
+    def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
+        """Whose request it is; refused where nobody's."""
+        headers = request.headers
+        said = headers.get("authorization", "")
+        secret = said[7:].strip() if said[:7].lower() == "bearer " else headers.get("x-api-key", "")
+        if not secret:
+            if self._anybody is not None:
+                return self._anybody
+            message = "no key: say it as Authorization: Bearer KEY"
+            raise Refused(401, message, "invalid_api_key")
+        if self._anybody is not None and not secret.startswith("dh-"):
+            return self._anybody
+        found = self.ledger.authenticate(secret.encode("latin-1"), kind or "", now_ns)
+        if isinstance(found, Refusal):
+            raise Refused.by_ledger(found)
+        return found
+
+    def chain(self, model: Model) -> Sequence[Model]:
+        """The models that are asked, in their order."""
+        first = model
+        if model.relief and model.pool.num_waiting >= model.relief_at:
+            first = self.models[model.relief]
+        if not model.fallbacks:
+            return (first,)
+        return (first, *(self.models[name] for name in model.fallbacks))
+
+    def price_nano_usd(self, model: str, usage: Usage) -> int:
+        """What an answer would have cost."""
+        return self.models[model].price.cost_nano_usd(usage)
+
+    def next_id(self) -> str:
+        """What a request is called in answers, logs and traces."""
+        self._num_ids += 1
+        return f"{self._first_id}{self._num_ids:x}"
+
+    def _answer(self, exchange: Exchange) -> None:
+        request = exchange.request
+        path = request.path
+        if path in ("/health", "/health/live", "/health/ready", "/metrics", MODELS) or path.startswith(
+            f"{MODELS}/"
+        ):
+            if request.method not in ("GET", "HEAD"):
+                raise Refused(405, f"{path[:100]} is asked by GET", "method_not_allowed")
+            if path.startswith("/health"):
+                self._health(exchange, path)
+            elif path == "/metrics":
+                self._metrics(exchange)
+            else:
+                self._models(exchange, path.removeprefix(MODELS).removeprefix("/"))
+            return
+        raise Refused(404, f"nothing is at {path[:100]}", "not_found")
+
+    def _health(self, exchange: Exchange, path: str) -> None:
+        now_s = self.loop.time()
+        well = {
+            name: any(target.upstream.is_ready(now_s) for target in model.pool.targets)
+            for name, model in self.models.items()
+        }
+        trouble = self.ledger.trouble
+        is_ready = not self.is_draining
+        status = (
+            "draining" if self.is_draining else "degraded" if trouble or not all(well.values()) else "healthy"
+        )
+        body = msgspec.json.encode({"status": status, "models": well})
+        exchange.send(200 if is_ready or path == "/health/live" else 503, body)
+
+    def _metrics(self, exchange: Exchange) -> None:
+        if not self._has_open_metrics:
+            raise Refused(404, "nothing is at /metrics here", "not_found")
+        self._show_metrics(exchange)
+
+    def _show_metrics(self, exchange: Exchange) -> None:
+        page = b"" if self._telemetry is None else self._telemetry.instruments.exposed()
+        exchange.send(200, page, content_type=CONTENT_TYPE)
+
+    def _models(self, exchange: Exchange, name: str) -> None:
+        key = self.known(exchange.request, None, time_ns())
+        names = [model for model in self.models if key.may_use(model)]
+        if name and name not in names:
+            raise way.unknown(name)
+        cards = [
+            {"id": model, "object": "model", "created": 0, "owned_by": "datahall"}
+            for model in names
+            if name in ("", model)
+        ]
+        exchange.send(200, msgspec.json.encode(cards[0] if name else {"object": "list", "data": cards}))

@@ -1,0 +1,23 @@
+"""Two languages, OpenAI's chat and Anthropic's messages: who asks in one may be answered by who speaks the other."""
+
+from __future__ import annotations
+
+from datahall.serve.gateway.question import Kind
+from datahall.serve.gateway.speech.chat_by_messages import ChatByMessages
+from datahall.serve.gateway.speech.messages_by_chat import MessagesByChat
+from datahall.serve.gateway.speech.translation import Translation
+from datahall.serve.upstreams.upstream import Api
+
+
+def translation_of(kind: Kind, api: Api, wants_usage: bool) -> Translation | None:
+    """What stands between a question and an upstream; nothing where they speak alike."""
+    if kind == "messages" and api == "openai":
+        return MessagesByChat()
+    if kind == "chat" and api == "anthropic":
+        return ChatByMessages(wants_usage)
+    return None
+
+
+def can_answer(kind: Kind, api: Api) -> bool:
+    """Whether an upstream knows what is asked in any language."""
+    return api == "openai" or kind in ("chat", "messages")

@@ -1,0 +1,71 @@
+"""What an upstream says that a request took, in the forms that there are."""
+
+from __future__ import annotations
+
+import msgspec
+
+from datahall.serve.ledger.money import Usage
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = 0
+
+
+class _Said(msgspec.Struct):
+    """OpenAI's names and Anthropic's, whose prompt counts without what was cached."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+    def usage(self) -> Usage:
+        if self.prompt_tokens is None and self.input_tokens is not None:
+            cached = self.cache_read_input_tokens or 0
+            prompt = self.input_tokens + cached + (self.cache_creation_input_tokens or 0)
+            return Usage(prompt, cached, self.output_tokens or 0)
+        details = self.prompt_tokens_details
+        cached = (details.cached_tokens or 0) if details is not None else 0
+        return Usage(self.prompt_tokens or 0, cached, self.completion_tokens or 0)
+
+
+class _Message(msgspec.Struct):
+    usage: _Said | None = None
+
+
+class _Answer(msgspec.Struct):
+    usage: _Said | None = None
+    message: _Message | None = None  # in which Anthropic's stream says what the prompt took
+    choices: list[msgspec.Raw] | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def usage_of(body: bytes) -> Usage | None:
+    """What a whole answer says that it took.
+
+    >>> usage_of(b'{"usage": {"prompt_tokens": 9, "completion_tokens": 2}}')
+    Usage(prompt=9, cached=0, completion=2)
+    """
+    try:
+        said = _answer.decode(body).usage
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if said is None else said.usage()
+
+
+def usage_of_chunk(data: bytes) -> tuple[Usage | None, bool]:
+    """What a piece of a stream says, and whether it says nothing else."""
+    try:
+        answer = _answer.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None, False
+    if answer.message is not None and answer.message.usage is not None:
+        return answer.message.usage.usage(), False
+    if answer.usage is None:
+        return None, False
+    return answer.usage.usage(), answer.choices is not None and not answer.choices

@@ -1,0 +1,1 @@
+"""What runs a model: a Python function, ONNX, TorchScript."""

@@ -1,0 +1,109 @@
+"""A model's file served until somebody says that it is over; SIGHUP swaps it for what is in the file by then."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import TypeAlias
+
+import msgspec
+
+from datahall.errors import DatahallError
+from datahall.serve.ending import serve_until_told
+from datahall.serve.http import serve
+from datahall.serve.modelserver.app import ModelServer
+from datahall.serve.modelserver.batcher import Batching
+from datahall.serve.modelserver.runners.open import file_and_function, opened
+from datahall.serve.modelserver.shelf import Shelf
+from datahall.serve.modelserver.tensor import ANY
+from datahall.serve.modelserver.version import Version
+
+GRACE_S = 30.0
+Say: TypeAlias = Callable[[str], None]
+MOST_SHOWN = 16  # features in a line to copy
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What is served, where, and how."""
+
+    path: str  # of the model; of a Python function FILE:FUNCTION
+    host: str = "127.0.0.1"
+    port: int = 8080
+    batching: Batching = Batching()
+    allow_pickle: tuple[str, ...] = ()  # names of files that may run code when they are loaded
+    server_version: str = ""
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """What whoever started it wants to know."""
+
+    url: str
+    name: str
+    platform: str
+    example: str  # a body for /predict; nothing where the model does not say how many features it takes
+
+
+async def run_model(told: Told, when_ready: Callable[[Running], None], say: Say) -> bool:
+    """Serve until SIGTERM or SIGINT; whether every request had ended within the grace."""
+    file, _ = file_and_function(told.path)
+    shelf = Shelf()
+    versions = map(str, count(1))
+
+    async def load() -> None:
+        opening = partial(opened, told.path, told.allow_pickle)
+        await shelf.swap(file.stem, opening, version=next(versions), batching=told.batching)
+
+    await load()
+    try:
+        server = await serve(ModelServer(shelf, file.stem, told.server_version), (told.host, told.port))
+        running = _running(told, server.port, shelf.get(file.stem))
+        with _reloading(load, say):
+            return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))
+    finally:
+        await shelf.close()
+
+
+def _running(told: Told, port: int, loaded: Version) -> Running:
+    host = f"[{told.host}]" if ":" in told.host else told.host
+    inputs = loaded.runner.inputs
+    sides = inputs[0].shape
+    width = sides[1] if len(sides) == 2 and len(inputs) == 1 else ANY
+    return Running(
+        url=f"http://{host}:{port}",
+        name=loaded.name,
+        platform=loaded.runner.platform,
+        example=f'{{"features":[{",".join("0" * width)}]}}' if 0 < width <= MOST_SHOWN else "",
+    )
+
+
+@contextmanager
+def _reloading(load: Callable[[], Coroutine[None, None, None]], say: Say) -> Iterator[None]:
+    """On SIGHUP load the file anew, one time after another; where it cannot be, the old one stays."""
+    loop, one_by_one = asyncio.get_running_loop(), asyncio.Lock()
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        async with one_by_one:
+            try:
+                await load()
+            except DatahallError as error:
+                say(f"the model was not loaded anew: {error.message}")
+            else:
+                say("the model was loaded anew")
+
+    def begin() -> None:
+        task = loop.create_task(reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, begin)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        for task in tasks:
+            task.cancel()

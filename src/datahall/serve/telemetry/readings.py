@@ -1,0 +1,63 @@
+"""What is read when a scraper asks: the cache, the ledger and the process."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time, time
+
+from datahall.serve.cache.exact import ExactCache
+from datahall.serve.ledger.ledger import Ledger
+from datahall.serve.telemetry.metrics import Family, Read, Sample
+
+_STATM = Path("/proc/self/statm")
+
+
+def of_cache(cache: ExactCache) -> tuple[Family, ...]:
+    """How full the cache of answers is, and what became of what was asked of it."""
+
+    def results() -> Iterator[Sample]:
+        counts = cache.counts
+        for result in ("hits", "misses", "stored", "evicted", "expired"):
+            yield (result,), getattr(counts, result)
+
+    return (
+        Read("datahall_cache_bytes", "What answers take in the cache.", _one(lambda: cache.size_bytes)),
+        Read("datahall_cache_entries", "Answers in the cache.", _one(lambda: len(cache))),
+        Read(
+            "datahall_cache_events_total", "What became of what was asked of the cache.", results, ("event",), "counter"
+        ),
+    )  # fmt: skip
+
+
+def of_ledger(ledger: Ledger) -> tuple[Family, ...]:
+    """What is open, and whether what is used can be written down."""
+    return (
+        Read("datahall_open_requests", "Requests that are let in and not settled.", _one(lambda: ledger.num_open)),
+        Read(
+            "datahall_ledger_unwritten", "1 where what is used cannot be written to the disk, else 0.",
+            _one(lambda: int(bool(ledger.trouble))),
+        ),
+    )  # fmt: skip
+
+
+def of_process() -> tuple[Family, ...]:
+    """What the process takes of its machine."""
+    began = time() - process_time()
+    return (
+        Read("process_resident_memory_bytes", "Memory that is in use.", _one(_resident_bytes)),
+        Read("process_cpu_seconds_total", "Time of processors.", _one(process_time), kind="counter"),
+        Read("process_start_time_seconds", "When the process began, since 1970.", _one(lambda: began)),
+    )
+
+
+def _one(read: Callable[[], float]) -> Callable[[], Iterator[Sample]]:
+    return lambda: iter([((), read())])
+
+
+def _resident_bytes() -> int:
+    if _STATM.exists():
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of a Mac, in bytes, and its most

@@ -1,0 +1,226 @@
+"""What fails before a client has seen anything is asked elsewhere, within a budget, never before its Retry-After."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from tests.serve.gateway.gateways import STREAM, World, failing, gateway, stream, whole
+from tests.serve.http.talking import running, until
+
+from datahall.serve.http import Exchange, Timeouts, run
+from datahall.serve.ledger.money import Usage
+from datahall.serve.upstreams.retry_budget import MOST, SHARE
+
+
+async def never(exchange: Exchange) -> None:
+    await asyncio.sleep(60)
+    del exchange
+
+
+def hang_up(exchange: Exchange) -> None:
+    exchange.abort()
+
+
+def half(exchange: Exchange) -> None:
+    exchange.start(200, content_type="application/json")
+    exchange.write(b'{"choices"')
+    exchange.abort()
+
+
+def nothing(exchange: Exchange) -> None:
+    exchange.start(200)
+    exchange.end()
+
+
+def redirect(exchange: Exchange) -> None:
+    exchange.send(302, b"", [("location", "http://169.254.169.254/")])
+
+
+BAD = {
+    "500": failing(500),
+    "503": failing(503),
+    "429": failing(429, ("retry-after", "9")),
+    "our key is wrong": failing(401),
+    "a redirect": redirect,
+    "nothing": hang_up,
+    "half an answer": half,
+    "a stream of nothing": nothing,
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_another_upstream_answers_where_one_fails(bad: object, is_stream: bool) -> None:
+    async def work() -> None:
+        async with gateway(bad, stream if is_stream else whole) as world:  # type: ignore[arg-type]
+            answer = await world.ask(stream=is_stream)
+            assert answer.status == 200
+            assert await answer.read()
+            assert [one.num for one in world.asked] == [1, 1]
+            assert world.is_quiet
+
+    run(work())
+
+
+@running
+async def test_what_is_the_questions_own_fault_is_passed_on_and_not_asked_again() -> None:
+    async with gateway(failing(400), whole) as world:
+        status, said = await world.say()
+        assert (status, said) == (400, {"error": {"message": "no"}})
+        assert world.asked[1].num == 0
+        assert world.spent_nano_usd == 0
+        assert world.is_quiet
+
+
+@running
+async def test_an_upstream_that_names_a_time_is_not_asked_before_it() -> None:
+    async with gateway(failing(429, ("retry-after", "7"))) as world:
+        for number in range(5):
+            answer = await world.ask()
+            await answer.read()
+            assert answer.status == (429 if number == 0 else 503)
+            assert 5 <= int(answer.headers["retry-after"]) <= 7
+        assert world.asked[0].num == 1
+        assert world.spent_nano_usd == 0
+        assert world.gateway.budget.num_spent == 0
+
+
+async def amplification(world: World, num_requests: int) -> float:
+    for _ in range(num_requests):
+        await (await world.ask()).read()
+        for upstream in world.upstreams:  # as if all the time in the world had passed
+            upstream.breaker.succeed()
+            upstream.not_before_s = 0.0
+    return sum(one.num for one in world.asked) / num_requests
+
+
+@pytest.mark.parametrize("bad", [failing(500), failing(429), hang_up])
+def test_failing_upstreams_are_not_asked_much_more_often_than_clients_ask(bad: object) -> None:
+    async def work() -> None:
+        async with gateway(bad, bad, num_retries=5) as world:  # type: ignore[arg-type]
+            assert await amplification(world, 300) <= 1 + SHARE + MOST / 300 <= 1.1
+
+    run(work())
+
+
+@running
+async def test_a_broken_upstream_is_left_alone_and_taken_back() -> None:
+    async with gateway(failing(500), num_retries=0) as world:
+        codes = [(await world.say())[1]["error"]["code"] for _ in range(5)]
+        world.upstreams[0].breaker._until_s += 60
+        codes += [(await world.say())[1]["error"]["code"] for _ in range(3)]
+        assert codes == ["upstream_failed"] * 5 + ["overloaded"] * 3
+        assert world.asked[0].num == 5
+        world.asked[0].handler = whole
+        now_s = asyncio.get_running_loop().time()
+        assert not world.upstreams[0].breaker.allows(now_s)
+        world.upstreams[0].breaker._until_s = now_s
+        assert (await world.say())[0] == 200
+        assert world.upstreams[0].breaker.is_closed
+
+
+@running
+async def test_another_model_answers_where_all_upstreams_of_one_fail() -> None:
+    async with gateway(failing(500), others={"spare": whole}, fallbacks=("spare",), num_retries=0) as world:
+        answer = await world.ask()
+        assert (answer.status, answer.headers["x-served-model"]) == (200, "spare")
+        await answer.read()
+        assert world.asked[1].bodies[0]["model"] == "spare-there"
+        assert world.ended[0].served == "spare"
+
+
+@running
+async def test_a_smaller_model_relieves_one_that_many_wait_for() -> None:
+    async with gateway(never, others={"small": whole}, relief="small", relief_at=1, most=1) as world:
+        asking = [asyncio.ensure_future(world.ask()) for _ in range(2)]
+        await until(lambda: world.gateway.models["m"].pool.num_waiting == 1)
+        answer = await world.ask()
+        assert answer.headers["x-served-model"] == "small"
+        await answer.read()
+        world.client.close()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+@running
+async def test_a_slow_upstream_is_overtaken_by_a_second_and_told() -> None:
+    async with gateway(never, whole, hedge_s=0.02) as world:
+        assert (await world.say())[0] == 200
+        await until(lambda: world.asked[0].num_gone == 1)
+        assert [one.num for one in world.asked] == [1, 1]
+        assert world.ended[0].usage == Usage(7, 0, 3)
+        await until(lambda: world.is_quiet)
+
+
+@pytest.mark.parametrize(("first", "second"), [(failing(500), whole), (whole, never)])
+def test_hedging_does_not_change_who_answers(first: object, second: object) -> None:
+    async def work() -> None:
+        async with gateway(first, second, hedge_s=5.0) as world:  # type: ignore[arg-type]
+            assert (await world.say())[0] == 200
+            assert world.is_quiet
+
+    run(work())
+
+
+@running
+async def test_two_that_fail_while_hedged_are_one_error() -> None:
+    async def slow_failure(exchange: Exchange) -> None:
+        await asyncio.sleep(0.05)
+        exchange.send(500)
+
+    async with gateway(slow_failure, slow_failure, hedge_s=0.01, num_retries=0) as world:
+        assert (await world.say())[0] == 502
+        await until(lambda: world.is_quiet)
+
+
+@running
+async def test_an_upstream_that_takes_too_long_is_left_for_another() -> None:
+    async with gateway(never, whole, timeouts=Timeouts(first_byte_s=0.05)) as world:
+        assert (await world.say())[0] == 200
+        assert world.ended[0].status == 200
+
+
+@running
+async def test_a_stream_that_has_begun_is_never_asked_again() -> None:
+    async def broken(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(STREAM[0])
+        await asyncio.sleep(0.01)
+        exchange.abort()
+
+    async with gateway(broken, stream) as world:
+        text = await (await world.ask(stream=True)).read()
+        assert text.startswith(STREAM[0])
+        assert b"error" in text
+        assert world.asked[1].num == 0
+
+
+@running
+async def test_many_at_once_share_upstreams_by_their_room_and_all_are_answered() -> None:
+    most_at_once = 0
+
+    async def slow(exchange: Exchange) -> None:
+        nonlocal most_at_once
+        most_at_once = max(most_at_once, *(one.num_open for one in world.upstreams))
+        await asyncio.sleep(0.002)
+        whole(exchange)
+
+    async with gateway(slow, slow, most=3, waiting=200) as world:
+        answers = await asyncio.gather(*(world.say() for _ in range(100)))
+        assert [status for status, _ in answers] == [200] * 100
+        assert most_at_once == 3
+        assert world.is_quiet
+
+
+@running
+async def test_a_full_line_is_said_with_a_time_to_come_back() -> None:
+    async with gateway(never, most=1, waiting=1) as world:
+        asking = [asyncio.ensure_future(world.ask()) for _ in range(2)]
+        await until(lambda: world.gateway.models["m"].pool.num_waiting == 1)
+        answer = await world.ask()
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert msgspec.json.decode(await answer.read())["error"]["code"] == "overloaded"
+        world.client.close()
+        await asyncio.gather(*asking, return_exceptions=True)
+        await until(lambda: world.is_quiet)

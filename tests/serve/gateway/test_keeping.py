@@ -1,0 +1,154 @@
+"""What a tenant was answered is given to it again, streamed or whole, and costs nothing but a request."""
+
+from __future__ import annotations
+
+import asyncio
+from time import time_ns
+
+import msgspec
+import pytest
+from tests.serve.gateway.gateways import DONE, LAST, STREAM, TOLD, World, failing, gateway, stream, whole
+from tests.serve.http.talking import running, until
+
+from datahall.serve.cache.exact import Bounds
+from datahall.serve.http import Exchange, run
+from datahall.serve.ledger.folder import Folder
+from datahall.serve.ledger.key import Limits
+from datahall.serve.ledger.keys import create
+
+BOUNDS = Bounds()
+COST = 7 * 1_000 + 3 * 2_000
+
+
+async def either(exchange: Exchange) -> None:
+    if b'"stream":true' in exchange.request.body:
+        await stream(exchange)
+    else:
+        whole(exchange)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_an_answer_is_given_again_in_either_manner(first: bool, again: bool) -> None:
+    async def work() -> None:
+        async with gateway(either, bounds=BOUNDS) as world:
+            begun = await (await world.ask(stream=first)).read()
+            answer = await world.ask(stream=again)
+            text = await answer.read()
+            assert answer.headers["x-cache"] == "hit"
+            assert world.asked[0].num == 1
+            assert world.spent_nano_usd == COST
+            assert [ended.result for ended in world.ended] == ["answered", "cached"]
+            if again:
+                assert text.endswith(DONE)
+                assert b"usage" not in text
+            else:
+                assert msgspec.json.decode(text)["usage"]["completion_tokens"] == TOLD["completion_tokens"]
+            assert (text == begun) or first is not again
+
+    run(work())
+
+
+@running
+async def test_who_wants_the_usage_of_a_stream_gets_it_from_the_cache_too() -> None:
+    async with gateway(stream, bounds=BOUNDS) as world:
+        await (await world.ask(stream=True)).read()
+        answer = await world.ask(stream=True, stream_options={"include_usage": True})
+        assert b'"prompt_tokens":7' in await answer.read()
+
+
+async def key_of_another(world: World) -> str:
+    folder: Folder = world.gateway.ledger._folder
+    store = folder.store()
+    _, secret = create(store, folder.pepper(store), name="other", customer="globex", now_ns=time_ns())
+    store.close()
+    world.gateway.ledger.reload(time_ns())
+    return secret
+
+
+@running
+async def test_no_tenant_gets_what_another_was_answered() -> None:
+    async with gateway(whole, bounds=BOUNDS) as world:
+        other = await key_of_another(world)
+        for secret in (world.secret, other, world.secret, other):
+            await (await world.ask(secret=secret)).read()
+        assert world.asked[0].num == 2
+
+
+@pytest.mark.parametrize(
+    ("control", "num_asked"), [("no-store", 3), ("no-cache", 3), ("max-age=0", 3), ("", 1)]
+)
+def test_a_client_may_pass_the_cache_by(control: str, num_asked: int) -> None:
+    async def work() -> None:
+        async with gateway(whole, bounds=BOUNDS) as world:
+            for _ in range(3):
+                await (await world.ask(headers=[("cache-control", control)])).read()
+            assert world.asked[0].num == num_asked
+
+    run(work())
+
+
+@pytest.mark.parametrize("bad", [failing(500), failing(400), lambda exchange: exchange.send(200, b"<html>")])
+def test_what_is_no_answer_is_not_kept(bad: object) -> None:
+    async def work() -> None:
+        async with gateway(bad, bounds=BOUNDS, num_retries=0) as world:  # type: ignore[arg-type]
+            for _ in range(2):
+                await (await world.ask()).read()
+            assert world.asked[0].num == 2
+
+    run(work())
+
+
+@running
+async def test_a_stream_that_broke_is_not_kept() -> None:
+    async def dying(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(STREAM[0] + LAST)
+        await asyncio.sleep(0.01)
+        exchange.abort()
+
+    async with gateway(dying, bounds=BOUNDS) as world:
+        for _ in range(2):
+            assert b"error" in await (await world.ask(stream=True)).read()
+        assert world.asked[0].num == 2
+
+
+@running
+async def test_many_who_ask_the_same_at_once_are_answered_by_one_call() -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(0.02)
+        whole(exchange)
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        answers = await asyncio.gather(*(world.say() for _ in range(20)))
+        assert [status for status, _ in answers] == [200] * 20
+        assert world.asked[0].num == 1
+        assert world.spent_nano_usd == COST
+        assert world.is_quiet
+
+
+@running
+async def test_when_who_asked_first_leaves_another_asks() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        whole(exchange)
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        first = asyncio.ensure_future(world.ask())
+        await until(lambda: world.asked[0].num == 1)
+        second = asyncio.ensure_future(world.say())
+        await asyncio.sleep(0.02)
+        first.cancel()
+        await until(lambda: world.asked[0].num == 2)
+        may_answer.set()
+        assert (await second)[0] == 200
+        await until(lambda: world.is_quiet)
+
+
+@running
+async def test_a_hit_counts_among_requests_and_is_refused_as_they_are() -> None:
+    async with gateway(whole, bounds=BOUNDS, limits=Limits(requests_per_minute=2)) as world:
+        assert [(await world.say())[0] for _ in range(3)] == [200, 200, 429]
+        assert world.asked[0].num == 1

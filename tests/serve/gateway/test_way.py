@@ -1,0 +1,308 @@
+"""A request goes in, is held against its key, answered, passed on as it came, and charged for what it took."""
+
+from __future__ import annotations
+
+import asyncio
+from time import time_ns
+from typing import Any
+
+import msgspec
+import pytest
+from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, stream, whole
+from tests.serve.http.talking import running, until
+
+from datahall.serve.http import Exchange, Timeouts, run
+from datahall.serve.ledger.key import Limits
+from datahall.serve.ledger.keys import create
+from datahall.serve.ledger.money import Usage
+
+COST = 7 * 1_000 + 3 * 2_000  # nano-dollars of TOLD
+
+
+@running
+async def test_a_whole_answer_is_passed_on_and_charged() -> None:
+    async with gateway(whole) as world:
+        answer = await world.ask(temperature=0.5, tools=[])
+        assert answer.status == 200
+        assert msgspec.json.decode(await answer.read())["usage"] == TOLD
+        assert answer.headers["x-served-model"] == "m"
+        (sent,) = world.asked[0].bodies
+        assert sent == {**ASKED, "model": "m-there", "temperature": 0.5, "tools": []}
+        request = world.asked[0].exchanges[0].request
+        assert (request.path, "authorization" in request.headers) == ("/v1/chat/completions", False)
+        assert world.spent_nano_usd == COST
+        (ended,) = world.ended
+        assert (ended.result, ended.usage, ended.charged_nano_usd) == ("answered", Usage(7, 0, 3), COST)
+        assert ended.request_id == answer.headers["x-request-id"]
+        assert world.is_quiet
+
+
+@pytest.mark.parametrize("wants_usage", [True, False])
+def test_a_stream_is_passed_on_as_it_comes_and_always_counted(wants_usage: bool) -> None:
+    async def work() -> None:
+        async with gateway(stream) as world:
+            asked: dict[str, Any] = {"stream_options": {"include_usage": True}} if wants_usage else {}
+            answer = await world.ask(stream=True, **asked)
+            expected = [*STREAM, *([LAST] if wants_usage else []), DONE]
+            assert await answer.read() == b"".join(expected)
+            assert answer.headers["content-type"] == "text/event-stream"
+            assert world.asked[0].bodies[0]["stream_options"] == {"include_usage": True}
+            assert world.spent_nano_usd == COST
+            assert world.is_quiet
+
+    run(work())
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_a_stream_in_any_pieces_arrives_in_whole_events(size: int) -> None:
+    async def crumbs(exchange: Exchange) -> None:
+        exchange.start(200)
+        text = b"".join((*STREAM, LAST, DONE)).replace(b"\n", b"\r\n")
+        for place in range(0, len(text), size):
+            exchange.write(text[place : place + size])
+            await asyncio.sleep(0)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(crumbs) as world:
+            assert await (await world.ask(stream=True)).read() == b"".join((*STREAM, DONE))
+            assert world.spent_nano_usd == COST
+
+    run(work())
+
+
+@running
+async def test_an_upstream_that_dies_within_a_stream_is_an_error_in_it_and_what_came_is_charged() -> None:
+    async def dying(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(STREAM[0] + STREAM[1])
+        exchange.write(STREAM[2][:10])
+        await asyncio.sleep(0.01)
+        exchange.abort()
+
+    async with gateway(dying) as world:
+        text = await (await world.ask(stream=True)).read()
+        assert text.startswith(STREAM[0] + STREAM[1] + b'data: {"error":')
+        assert b"upstream_failed" in text
+        assert DONE not in text
+        (ended,) = world.ended
+        assert (ended.result, ended.usage.completion) == ("failed", 2)
+        assert world.is_quiet
+
+
+@running
+async def test_a_stream_that_stands_still_is_ended_with_an_error() -> None:
+    async def still(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(STREAM[0])
+        await asyncio.sleep(60)
+
+    async with gateway(still, timeouts=Timeouts(between_s=0.05)) as world:
+        text = await (await world.ask(stream=True)).read()
+        assert b"the answer stood still" in text
+        await until(lambda: world.asked[0].num_gone == 1)
+        assert world.is_quiet
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_that_leaves_takes_the_upstream_with_it(is_stream: bool) -> None:
+    async def slow(exchange: Exchange) -> None:
+        if is_stream:
+            exchange.start(200)
+            exchange.write(STREAM[0])
+        await asyncio.sleep(60)
+
+    async def work() -> None:
+        async with gateway(slow) as world:
+            asking = asyncio.ensure_future(world.ask(stream=is_stream))
+            await until(lambda: world.asked[0].num == 1)
+            if is_stream:
+                answer = await asking
+                assert await answer.piece() == STREAM[0]
+            world.client.close()
+            await until(lambda: world.asked[0].num_gone == 1)
+            await until(lambda: world.is_quiet)
+            (ended,) = world.ended
+            assert (ended.result, ended.usage.completion) == ("cancelled", int(is_stream))
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    run(work())
+
+
+@running
+async def test_a_client_that_leaves_the_line_holds_nothing() -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(60)
+        del exchange
+
+    async with gateway(slow, most=1) as world:
+        first = asyncio.ensure_future(world.ask())
+        await until(lambda: world.asked[0].num == 1)
+        second = asyncio.ensure_future(world.ask())
+        pool = world.gateway.models["m"].pool
+        await until(lambda: pool.num_waiting == 1)
+        assert world.gateway.ledger.num_open == 2
+        world.client.close()
+        await until(lambda: world.is_quiet)
+        assert pool.num_waiting == 0
+        assert world.asked[0].num == 1
+        await asyncio.gather(first, second, return_exceptions=True)
+
+
+@running
+async def test_an_answer_that_does_not_say_what_it_took_is_charged_as_far_as_it_can_be_counted() -> None:
+    async with gateway(
+        lambda exchange: exchange.send(200, b'{"choices":[],"x":"' + b"y" * 9 + b'"}')
+    ) as world:
+        assert (await world.say())[0] == 200
+        (ended,) = world.ended
+        assert ended.usage.prompt > 0
+        assert ended.usage.completion == 10
+
+
+REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
+    "no model": (400, "invalid_value", {"model": ""}),
+    "a model of no name": (400, "invalid_type", {"model": 3}),
+    "another model": (404, "model_not_found", {"model": "../../etc/passwd"}),
+    "no messages": (400, "missing_value", {"path": "/v1/completions"}),
+    "no length": (400, "invalid_value", {"max_tokens": 0}),
+    "a negative length": (400, "invalid_value", {"max_tokens": -1}),
+    "a length of no number": (400, "invalid_type", {"max_tokens": "many"}),
+    "too many choices": (400, "invalid_value", {"n": 1000}),
+    "stream of no truth": (400, "invalid_type", {"stream": "yes"}),
+    "a wrong priority": (400, "invalid_value", {"headers": [("x-priority", "urgent")]}),
+    "a wrong deadline": (400, "invalid_value", {"headers": [("x-request-timeout", "soon")]}),
+    "no key": (401, "invalid_api_key", {"secret": ""}),
+    "another key": (401, "invalid_api_key", {"secret": "dh-wrong"}),
+    "another path": (404, "not_found", {"path": "/v1/audio"}),
+}
+
+
+@pytest.mark.parametrize(("status", "code", "asked"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_answered_is_refused_before_anybody_is_asked(
+    status: int, code: str, asked: dict[str, Any]
+) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            said = await world.say(**asked)
+            assert (said[0], said[1]["error"]["code"]) == (status, code)
+            assert {"message", "type", "param", "code"} == said[1]["error"].keys()
+            assert world.asked[0].num == 0
+            assert world.is_quiet
+            assert world.spent_nano_usd == 0
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{", b"nothing", b'{"model":"m"', b"\xff", b"[" * 100_000, b'{"model":' + b"[" * 100_000],
+)
+def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            headers = [("authorization", f"Bearer {world.secret}")]
+            answer = await world.client.request("POST", "/v1/chat/completions", body, headers)
+            assert answer.status == 400
+            assert b"invalid" in await answer.read()
+
+    run(work())
+
+
+@running
+async def test_a_key_that_stands_twice_means_one_thing() -> None:
+    async with gateway(whole, others={"dear": whole}) as world:
+        body = b'{"model":"dear","messages":[{}],"model":"m"}'
+        headers = [("authorization", f"Bearer {world.secret}")]
+        await (await world.client.request("POST", "/v1/chat/completions", body, headers)).read()
+        assert world.asked[0].exchanges[0].request.body.count(b'"model"') == 1
+        assert world.asked[1].num == 0
+
+
+@running
+async def test_limits_of_a_key_are_said_and_kept() -> None:
+    async with gateway(whole, limits=Limits(requests_per_minute=2)) as world:
+        answers = [await world.ask() for _ in range(3)]
+        bodies = [await answer.read() for answer in answers]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        assert answers[0].headers["x-ratelimit-remaining-requests"] == "1"
+        assert int(answers[2].headers["retry-after"]) >= 1
+        assert msgspec.json.decode(bodies[2])["error"]["code"] == "rate_limit_exceeded"
+        assert world.asked[0].num == 2
+
+
+@running
+async def test_a_budget_binds_among_many_at_once() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        whole(exchange)
+
+    room = 5
+    held = (len(msgspec.json.encode(ASKED["messages"])) // 3 + 1) * 1_000 + 20 * 2_000
+    async with gateway(slow, limits=Limits(budget_nano_usd=room * held)) as world:
+        asking = [asyncio.ensure_future(world.say()) for _ in range(40)]
+        await until(lambda: sum(one.done() for one in asking) == 40 - room)
+        may_answer.set()
+        answers = await asyncio.gather(*asking)
+        statuses = sorted(status for status, _ in answers)
+        assert statuses == [200] * room + [402] * (40 - room)
+        assert world.spent_nano_usd == room * COST
+        assert world.is_quiet
+
+
+@running
+async def test_a_key_for_some_routes_is_for_no_other() -> None:
+    async with gateway(whole) as world:
+        folder = world.gateway.ledger._folder
+        store = folder.store()
+        _, secret = create(store, folder.pepper(store), name="chats", routes=["chat"], now_ns=time_ns())
+        store.close()
+        world.gateway.ledger.reload(time_ns())
+        assert (await world.say(secret=secret))[0] == 200
+        status, said = await world.say(secret=secret, path="/v1/completions", prompt="x")
+        assert (status, said["error"]["code"]) == (403, "not_permitted")
+        headers = [("authorization", f"Bearer {secret}")]
+        assert (await world.client.request("GET", "/v1/models", headers=headers)).status == 200
+
+
+@running
+async def test_where_no_key_is_asked_for_anybody_is_let_in() -> None:
+    async with gateway(whole, anybody=True) as world:
+        assert (await world.say(secret=""))[0] == 200
+        assert (await world.say(secret="sk-of-a-client-that-wants-one"))[0] == 200
+        assert (await world.say(secret="dh-wrong"))[0] == 401
+
+
+@running
+async def test_models_and_health_are_told() -> None:
+    async with gateway(whole, others={"n": whole}) as world:
+        headers = [("authorization", f"Bearer {world.secret}")]
+
+        async def get(path: str, headers: Any = headers) -> tuple[int, Any]:
+            answer = await world.client.request("GET", path, headers=headers)
+            return answer.status, msgspec.json.decode(await answer.read())
+
+        assert [card["id"] for card in (await get("/v1/models"))[1]["data"]] == ["m", "n"]
+        assert (await get("/v1/models/n"))[1]["id"] == "n"
+        assert (await get("/v1/models/x"))[0] == 404
+        assert (await get("/v1/models", headers=()))[0] == 401
+        assert await get("/health") == (200, {"status": "healthy", "models": {"m": True, "n": True}})
+        world.gateway.is_draining = True
+        assert ((await get("/health/ready"))[0], (await get("/health/live"))[0]) == (503, 200)
+        assert (await get("/v1/chat/completions"))[0] == 405
+
+
+@running
+async def test_a_deadline_ends_the_wait() -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(60)
+        del exchange
+
+    async with gateway(slow) as world:
+        status, said = await world.say(headers=[("x-request-timeout", "0.1")])
+        assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
+        await until(lambda: world.asked[0].num_gone == 1)
+        assert world.is_quiet
