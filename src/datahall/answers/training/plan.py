@@ -299,7 +299,7 @@ def _notes(plan: TrainingPlan) -> tuple[str, ...]:
         *(line.sentence for line in plan.offload),
         f"band: eight of ten runs of {framework.title} lie between {plan.band[0]:.2f} and {plan.band[1]:.2f} of "
         f"what is predicted (constants fitted on {framework.fitted_on}); it is that of tuned steps, and published "
-        "runs took up to three times as long",
+        "runs took up to 3.3 times as long",
         *adapter_notes(plan.job),
         *_preferred(plan),
         *_all_chips(plan),
