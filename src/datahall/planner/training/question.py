@@ -28,6 +28,7 @@ from datahall.planner.training.operations import done_by, with_goodput, with_sit
 from datahall.planner.training.plan import OnFabric, Present, TrainingPlan
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import GIVEN_UP_AFTER
+from datahall.scenario.buying import chip_ways
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.scenario.sections.fabric import FabricDesign
@@ -192,8 +193,8 @@ def search_of(scenario: Scenario) -> Callable[[], TrainingPlan]:
 def _on_spot_alone(scenario: Scenario) -> Scenario | None:
     """The question where spot is the only way to have the chips, where it is one of several."""
     asked = scenario.one(Purchase)
-    others = any(way not in ("spot", "api") for way in asked.buy)
-    if "spot" not in asked.buy or not others:
+    ways = set(asked.buy) & set(chip_ways())
+    if "spot" not in ways or len(ways) == 1:
         return None
     return scenario.having(msgspec.structs.replace(asked, buy=("spot",)))
 
