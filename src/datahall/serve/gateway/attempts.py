@@ -76,7 +76,17 @@ class _Failed(Exception):
 class Attempts:
     """The asking of one question."""
 
-    __slots__ = ("_budget", "_headers", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
+    __slots__ = (
+        "_budget",
+        "_headers",
+        "_is_hurried",
+        "_latest_s",
+        "_loop",
+        "_question",
+        "_random",
+        "num_sent",
+        "wasted",
+    )
 
     def __init__(
         self,
@@ -86,7 +96,9 @@ class Attempts:
         random: Random,
         loop: asyncio.AbstractEventLoop,
         headers: tuple[tuple[str, str], ...] = (),
+        is_hurried: bool = False,
     ) -> None:
+        self._is_hurried = is_hurried  # by the client, who waits less long than the model may take
         self._question = question
         self._latest_s = latest_s
         self._budget = budget
@@ -158,7 +170,10 @@ class Attempts:
         began_s = self._loop.time()
         timeouts = upstream.timeouts
         if began_s + timeouts.total_s > self._latest_s:
-            timeouts = msgspec.structs.replace(timeouts, total_s=max(0.0, self._latest_s - began_s))
+            left_s = max(0.0, self._latest_s - began_s)
+            timeouts = msgspec.structs.replace(
+                timeouts, total_s=left_s, connect_s=min(timeouts.connect_s, left_s)
+            )
         translation = translation_of(question.kind, upstream.api, question.wants_usage)
         kind = question.kind if translation is None else translation.kind
         is_kept = False
@@ -184,12 +199,11 @@ class Attempts:
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
         except Failure as failure:
-            upstream.did_fail(self._loop.time())
+            if not self._is_hurried or self._loop.time() < self._latest_s:
+                upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
-        except asyncio.CancelledError:
-            upstream.told_nothing()
-            raise
         finally:
+            upstream.told_nothing()  # where nothing above has said how it is doing
             if not is_kept:
                 upstream.end()
                 if response is not None:
@@ -206,9 +220,11 @@ class Attempts:
 
     def _refused(self, target: Target, failure: Failure) -> Refused:
         where = target.upstream.name
+        if isinstance(failure, CannotConnect | TimedOut) and self._loop.time() >= self._latest_s:
+            return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
+        if isinstance(failure, CannotConnect):  # which says where: nothing that a client is told
+            return Refused(502, f"{where} cannot be reached", "upstream_failed", target=target)
         if isinstance(failure, TimedOut):
-            if self._loop.time() >= self._latest_s:
-                return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
             return Refused(504, f"{where} took too long: {failure}", "upstream_timeout", target=target)
         return Refused(502, f"{where} gave no answer: {failure}", "upstream_failed", target=target)
 
@@ -217,7 +233,10 @@ class Attempts:
     ) -> Answer:
         """An answer that is none: ask elsewhere, unless it is the question's own fault."""
         upstream, status = target.upstream, response.status
-        body = await response.read(MOST_ERROR_BYTES)
+        try:
+            body = await response.read(MOST_ERROR_BYTES)
+        except Failure:  # the status says enough
+            body = self._unread(upstream.name, status)
         wait_s = retry_after_s(response.headers, time())
         now_s = self._loop.time()
         if status == 429 or (status == 503 and wait_s is not None):
@@ -246,6 +265,13 @@ class Attempts:
             raise Refused(status, _message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)
+
+    def _unread(self, name: str, status: int) -> bytes:
+        """What a client is told in place of what could not be read."""
+        refused = Refused(
+            status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
+        )
+        return refused.body(is_anthropic=self._question.kind == "messages")
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""

@@ -20,7 +20,7 @@ class Answers:
         self._flights = Flights()
 
     async def recall(
-        self, tenant: str, model: str, kind: Kind, body: bytes, control: str, now_ns: int, wait_s: float
+        self, tenant: str, model: str, kind: Kind, body: bytes, control: str, now_ns: int, latest_s: float
     ) -> tuple[Kept | None, Keeping | None]:
         """What was answered to the same, or is just being answered; else how to keep what will be."""
         wish = wish_of(control)
@@ -39,7 +39,7 @@ class Answers:
             if is_first:
                 return None, Keeping(self, asked, kind, flight)
             try:
-                async with asyncio.timeout(wait_s):
+                async with asyncio.timeout_at(latest_s):
                     kept = await flight.whole()
             except TimeoutError:
                 return None, Keeping(self, asked, kind, None)
