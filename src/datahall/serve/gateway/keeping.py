@@ -7,7 +7,7 @@ import asyncio
 from datahall.serve.cache.asked import Asked, asked_of, wish_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.flight import Flight, Flights
-from datahall.serve.cache.kept import Kept, kept_stream, kept_whole
+from datahall.serve.cache.kept import Kept, is_worth_keeping, kept_stream, kept_whole
 from datahall.serve.gateway.question import Kind
 from datahall.serve.ledger.money import Usage
 
@@ -31,7 +31,7 @@ class Answers:
             return None, Keeping(self, asked, kind, None)
         while True:
             kept = self.cache.get(asked, now_ns)
-            if kept is not None:
+            if kept is not None and self.cache.can_answer(asked, kept):
                 return kept, Keeping(self, asked, kind, None)
             if asked.streams:  # who streams wants to see pieces now, whoever else asks
                 return None, Keeping(self, asked, kind, None)
@@ -84,6 +84,8 @@ class Keeping:
 
     def keep_whole(self, usage: Usage, body: bytes, now_ns: int) -> None:
         """The answer has come."""
+        if not is_worth_keeping(body):
+            return
         kept = kept_whole(self.asked.tenant, self._kind, usage, body)
         self._answers.cache.put(self.asked, kept, now_ns)
         self._land(kept)
