@@ -219,3 +219,43 @@ async def test_an_answer_on_many_lines_is_given_again_as_a_stream() -> None:
         answer = await world.ask(stream=True)
         assert answer.headers["x-cache"] == "hit"
         assert b'"content":"Hi"' in await answer.read()
+
+
+@running
+async def test_who_asks_for_what_cannot_be_kept_does_not_wait_in_turn() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        if exchange is not world.asked[0].exchanges[0]:
+            await until(lambda: world.asked[0].num == 5)
+        exchange.send(200, b'{"choices":[]}')  # that it does not say what it took
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        asking = [asyncio.ensure_future(world.say()) for _ in range(5)]
+        await until(
+            lambda: world.gateway.answers is not None and world.gateway.answers.cache.counts.misses == 5
+        )
+        assert world.asked[0].num == 1
+        may_answer.set()
+        assert [status for status, _ in await asyncio.gather(*asking)] == [200] * 5
+        assert world.is_quiet
+
+
+@running
+async def test_who_waits_for_the_answer_to_another_keeps_a_deadline_of_his_own() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        whole(exchange)
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        first = asyncio.ensure_future(world.say())
+        await until(lambda: world.asked[0].num == 1)
+        status, said = await world.say(headers=[("x-request-timeout", "0.02")])
+        assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
+        assert world.asked[0].num == 1
+        may_answer.set()
+        assert (await first)[0] == 200
+        assert world.is_quiet

@@ -34,6 +34,7 @@ PATHS: dict[Kind, str] = {
 JSON = (("content-type", "application/json"),)
 BACKOFF_S = 0.05  # before an upstream is asked the second time, doubled each time
 BUSY_S = 1.0  # what an upstream that is busy and says no more is left alone for
+EARLY_S = 0.005  # that a timer may ring before its time
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -199,7 +200,7 @@ class Attempts:
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
         except Failure as failure:
-            if not self._is_hurried or self._loop.time() < self._latest_s:
+            if not (self._is_hurried and self._is_late()):
                 upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
         finally:
@@ -218,9 +219,12 @@ class Attempts:
         except Untranslatable as part:
             raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
 
+    def _is_late(self) -> bool:
+        return self._loop.time() >= self._latest_s - EARLY_S
+
     def _refused(self, target: Target, failure: Failure) -> Refused:
         where = target.upstream.name
-        if isinstance(failure, CannotConnect | TimedOut) and self._loop.time() >= self._latest_s:
+        if isinstance(failure, CannotConnect | TimedOut) and self._is_late():
             return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
         if isinstance(failure, CannotConnect):  # which says where: nothing that a client is told
             return Refused(502, f"{where} cannot be reached", "upstream_failed", target=target)

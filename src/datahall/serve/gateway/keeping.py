@@ -9,6 +9,7 @@ from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.flight import Flight, Flights
 from datahall.serve.cache.kept import Kept, is_worth_keeping, kept_stream, kept_whole
 from datahall.serve.gateway.question import Kind
+from datahall.serve.gateway.refusing import Refused
 from datahall.serve.ledger.money import Usage
 
 
@@ -42,12 +43,12 @@ class Answers:
                 async with asyncio.timeout_at(latest_s):
                     kept = await flight.whole()
             except TimeoutError:
-                return None, Keeping(self, asked, kind, None)
-            if kept is not None:
+                raise Refused(504, "the deadline has passed", "deadline_exceeded") from None
+            if kept is not None or not flight.is_left:  # what cannot be kept is not waited for in turn
                 return kept, Keeping(self, asked, kind, None)
 
-    def land(self, flight: Flight, kept: Kept | None) -> None:
-        self._flights.land(flight, kept)
+    def land(self, flight: Flight, kept: Kept | None, is_left: bool) -> None:
+        self._flights.land(flight, kept, is_left)
 
 
 class Keeping:
@@ -90,11 +91,11 @@ class Keeping:
         self._answers.cache.put(self.asked, kept, now_ns)
         self._land(kept)
 
-    def end(self) -> None:
-        """Nothing more comes; who waits asks for himself."""
-        self._land(None)
+    def end(self, is_left: bool) -> None:
+        """Nothing more comes; who waits asks for himself, one for all where the client has only left."""
+        self._land(None, is_left)
 
-    def _land(self, kept: Kept | None) -> None:
+    def _land(self, kept: Kept | None, is_left: bool = False) -> None:
         flight, self._flight = self._flight, None
         if flight is not None:
-            self._answers.land(flight, kept)
+            self._answers.land(flight, kept, is_left)

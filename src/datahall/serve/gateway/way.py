@@ -219,7 +219,7 @@ class Way:
         if answer is not None:
             answer.close()
         if self._keeping is not None:
-            self._keeping.end()
+            self._keeping.end(is_left=self._result == "cancelled")
         if self._passage is not None and self._question is not None:
             self._usage = self._passage.delivered(self._question.estimate)
         charged_nano_usd = 0
