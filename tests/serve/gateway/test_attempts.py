@@ -40,6 +40,14 @@ def redirect(exchange: Exchange) -> None:
     exchange.send(302, b"", [("location", "http://169.254.169.254/")])
 
 
+def cut(exchange: Exchange) -> None:
+    exchange.send(200, b'{"choices":[{"index":0}')
+
+
+def page(exchange: Exchange) -> None:
+    exchange.send(200, b"<html>", content_type="application/json")
+
+
 BAD = {
     "500": failing(500),
     "503": failing(503),
@@ -49,6 +57,8 @@ BAD = {
     "nothing": hang_up,
     "half an answer": half,
     "a stream of nothing": nothing,
+    "a part of an answer": cut,
+    "a page": page,
 }
 
 

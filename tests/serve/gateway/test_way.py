@@ -306,3 +306,40 @@ async def test_a_deadline_ends_the_wait() -> None:
         assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
         await until(lambda: world.asked[0].num_gone == 1)
         assert world.is_quiet
+
+
+@pytest.mark.parametrize(
+    "sent", [STREAM[0] + STREAM[1], STREAM[0] + STREAM[1] + LAST, STREAM[0] + STREAM[1][:20]]
+)
+def test_a_stream_that_only_stops_is_an_error_in_it(sent: bytes) -> None:
+    def stopping(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(sent)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(stopping) as world:
+            text = await (await world.ask(stream=True)).read()
+            assert text.startswith(STREAM[0])
+            assert b'data: {"error":' in text
+            assert DONE not in text
+            assert world.ended[0].result == "failed"
+            assert world.is_quiet
+
+    run(work())
+
+
+@pytest.mark.parametrize("end", [b"", DONE, DONE[:-1], DONE[:-2], DONE.replace(b"\\n", b"\\r\\n")])
+def test_a_stream_that_says_why_it_ended_has_ended(end: bytes) -> None:
+    def ending(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(b"".join(STREAM) + end)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(ending) as world:
+            text = await (await world.ask(stream=True)).read()
+            assert text == b"".join(STREAM) + (DONE if end else b"")
+            assert world.ended[0].result == "answered"
+
+    run(work())

@@ -7,6 +7,7 @@ by the retry budget, and no upstream is asked before the moment that its Retry-A
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from random import Random
 from time import time
@@ -194,6 +195,8 @@ class Attempts:
             first = await (response.piece() if is_stream else response.read())
             if is_stream and not first:
                 raise Interrupted("a stream of nothing")
+            if not is_stream and not is_json(first):
+                raise Interrupted("what came is no answer, or a part of one")
             if translation is not None and not is_stream:
                 first = translation.answer(first)
             upstream.did_well(self._loop.time() - began_s)
@@ -306,6 +309,22 @@ class Attempts:
                     self._waste(model, has_cost=True)
                 elif not one.cancelled() and one.exception() is None:
                     one.result().close()
+
+
+def is_json(body: bytes) -> bool:
+    """Whether a body is whole; numbers that are none, as engines say them, are let pass.
+
+    >>> is_json(b'{"logprob": -Infinity}'), is_json(b'{"choices": [{}'), is_json(b"<html>")
+    (True, False, False)
+    """
+    try:
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        try:
+            return isinstance(json.loads(body), dict)
+        except (ValueError, RecursionError):
+            return False
+    return True
 
 
 class _Error(msgspec.Struct):

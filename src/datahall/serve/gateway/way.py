@@ -17,6 +17,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
 from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, read_question
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech.translation import Translation
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
 from datahall.serve.http.sse import event
@@ -177,15 +178,11 @@ class Way:
         keeping = self._keeping if answer.model == question.model else None
         try:
             while piece:
-                passed = passage.feed(piece)
-                if translation is not None:
-                    passed = translation.events(passed)
-                exchange.write(passed)
-                if keeping is not None:
-                    keeping.add(passed)
+                self._pass_on(passage.feed(piece), translation, keeping)
                 if exchange.must_wait:
                     await exchange.drain()
                 piece = await response.piece()
+            self._pass_on(passage.rest(), translation, keeping)
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
@@ -197,6 +194,14 @@ class Way:
                 keeping.keep_stream(passage.usage, self._began_ns)
         self.settle()
         exchange.end()
+
+    def _pass_on(self, events: bytes, translation: Translation | None, keeping: Keeping | None) -> None:
+        if translation is not None:
+            events = translation.events(events)
+        if events:
+            self._exchange.write(events)
+            if keeping is not None:
+                keeping.add(events)
 
     def refuse(self, refused: Refused) -> None:
         """Say why there is no answer."""
