@@ -290,3 +290,23 @@ async def test_where_an_upstream_stands_is_not_told_to_clients() -> None:
         reach.origin = Origin("127.0.0.1", 1)
         status, said = await world.say()
         assert (status, said["error"]["message"]) == (502, "u0 cannot be reached")
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "x"}}
+UNFORMED: tuple[dict[str, object], ...] = (
+    {"messages": [{"role": "assistant", "tool_calls": [CALL]}]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": 5}]}]},
+    {"tools": [{"type": "function", "function": 1}]},
+)
+
+
+@pytest.mark.parametrize("asked", UNFORMED)
+def test_a_question_that_cannot_be_translated_is_its_own_fault(asked: dict[str, object]) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            world.upstreams[0].api = "anthropic"
+            assert (await world.say(**asked))[0] == 400
+            assert (world.asked[0].num, world.upstreams[0].num_failed) == (0, 0)
+            assert world.is_quiet
+
+    run(work())

@@ -36,6 +36,14 @@ JSON = (("content-type", "application/json"),)
 BACKOFF_S = 0.05  # before an upstream is asked the second time, doubled each time
 BUSY_S = 1.0  # what an upstream that is busy and says no more is left alone for
 EARLY_S = 0.005  # that a timer may ring before its time
+ODD = (
+    Failure,
+    msgspec.DecodeError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # of questions in no form
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -221,6 +229,10 @@ class Attempts:
             return question.for_model(target.model, None if translation is None else translation.question)
         except Untranslatable as part:
             raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
+        except ODD:
+            raise Refused(
+                400, "a part of the question has not the form of its place", "invalid_value"
+            ) from None
 
     def _is_late(self) -> bool:
         return self._loop.time() >= self._latest_s - EARLY_S
