@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, stream, whole
+from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, piece, stream, whole
 from tests.serve.http.talking import running, until
 
 from datahall.serve.http import Exchange, Timeouts, run
@@ -343,3 +343,21 @@ def test_a_stream_that_says_why_it_ended_has_ended(end: bytes) -> None:
             assert world.ended[0].result == "answered"
 
     run(work())
+
+
+@running
+async def test_what_is_said_at_the_beginning_of_a_stream_is_not_all_that_it_took() -> None:
+    async def dying(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(
+            piece(type="message_start", message={"usage": {"input_tokens": 7, "output_tokens": 1}})
+        )
+        for _ in range(9):
+            exchange.write(piece(type="content_block_delta", index=0))
+        await asyncio.sleep(0.01)
+        exchange.abort()
+
+    async with gateway(dying) as world:
+        world.upstreams[0].api = "anthropic"
+        await (await world.ask(path="/v1/messages", stream=True)).read()
+        assert world.ended[0].usage == Usage(7, 0, 10)

@@ -62,9 +62,13 @@ class Passage:
 
     def delivered(self, estimate: Usage) -> Usage:
         """What to charge: as the upstream said, or, where it could not, an event for a token."""
-        if self.usage is not None:
-            return self.usage
-        return Usage(estimate.prompt, 0, min(self.num_events, estimate.completion))
+        said = self.usage
+        if said is not None and self.is_ended:
+            return said
+        counted = min(self.num_events, estimate.completion)
+        if said is None:
+            return Usage(estimate.prompt, 0, counted)
+        return Usage(said.prompt, said.cached, max(said.completion, counted))  # said at the beginning
 
     def _read(self, piece: bytes) -> bytes:
         kept = []
