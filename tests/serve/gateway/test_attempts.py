@@ -9,8 +9,10 @@ import pytest
 from tests.serve.gateway.gateways import STREAM, World, failing, gateway, stream, whole
 from tests.serve.http.talking import running, until
 
-from datahall.serve.http import Exchange, Timeouts, run
+from datahall.serve.gateway.attempts import MOST_ERROR_BYTES
+from datahall.serve.http import Client, Exchange, Origin, Timeouts, run
 from datahall.serve.ledger.money import Usage
+from datahall.serve.upstreams.breaker import FAILURES
 from datahall.serve.upstreams.retry_budget import MOST, SHARE
 
 
@@ -38,6 +40,14 @@ def redirect(exchange: Exchange) -> None:
     exchange.send(302, b"", [("location", "http://169.254.169.254/")])
 
 
+def cut(exchange: Exchange) -> None:
+    exchange.send(200, b'{"choices":[{"index":0}')
+
+
+def page(exchange: Exchange) -> None:
+    exchange.send(200, b"<html>", content_type="application/json")
+
+
 BAD = {
     "500": failing(500),
     "503": failing(503),
@@ -47,6 +57,8 @@ BAD = {
     "nothing": hang_up,
     "half an answer": half,
     "a stream of nothing": nothing,
+    "a part of an answer": cut,
+    "a page": page,
 }
 
 
@@ -224,3 +236,77 @@ async def test_a_full_line_is_said_with_a_time_to_come_back() -> None:
         world.client.close()
         await asyncio.gather(*asking, return_exceptions=True)
         await until(lambda: world.is_quiet)
+
+
+@running
+async def test_a_trial_that_asks_what_the_upstream_does_not_offer_is_no_trial() -> None:
+    async with gateway(whole) as world:
+        (one,) = world.upstreams
+        one.api = "anthropic"
+        for _ in range(FAILURES):
+            one.did_fail(0.0)
+        one.breaker._until_s = 0.0
+        assert (await world.say(path="/v1/embeddings", input="Hello"))[1]["error"]["code"] == "not_offered"
+        assert one.is_ready(asyncio.get_running_loop().time())
+
+
+@running
+async def test_a_client_in_a_hurry_says_nothing_of_an_upstream() -> None:
+    async with gateway(never, num_retries=0) as world:
+        for _ in range(FAILURES):
+            status, said = await world.say(headers=[("x-request-timeout", "0.01")])
+            assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
+        assert world.upstreams[0].breaker.is_closed
+        assert world.upstreams[0].num_failed == 0
+        assert world.is_quiet
+
+
+@running
+async def test_an_upstream_that_is_slower_than_the_model_may_be_has_failed() -> None:
+    async with gateway(never, num_retries=0, deadline_s=0.01) as world:
+        assert (await world.say())[0] == 504
+        assert world.upstreams[0].num_failed == 1
+
+
+@running
+async def test_a_long_reason_for_a_refusal_is_no_failure_of_the_upstream() -> None:
+    def wordy(exchange: Exchange) -> None:
+        exchange.send(400, msgspec.json.encode({"detail": "x" * 2 * MOST_ERROR_BYTES}))
+
+    async with gateway(wordy) as world:
+        for _ in range(FAILURES):
+            status, said = await world.say()
+            assert (status, said["error"]["code"]) == (400, "upstream_refused")
+        assert world.upstreams[0].breaker.is_closed
+        assert world.asked[0].num == FAILURES
+        assert world.is_quiet
+
+
+@running
+async def test_where_an_upstream_stands_is_not_told_to_clients() -> None:
+    async with gateway(whole, num_retries=0) as world:
+        reach = world.upstreams[0].reach
+        assert isinstance(reach, Client)
+        reach.origin = Origin("127.0.0.1", 1)
+        status, said = await world.say()
+        assert (status, said["error"]["message"]) == (502, "u0 cannot be reached")
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "x"}}
+UNFORMED: tuple[dict[str, object], ...] = (
+    {"messages": [{"role": "assistant", "tool_calls": [CALL]}]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": 5}]}]},
+    {"tools": [{"type": "function", "function": 1}]},
+)
+
+
+@pytest.mark.parametrize("asked", UNFORMED)
+def test_a_question_that_cannot_be_translated_is_its_own_fault(asked: dict[str, object]) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            world.upstreams[0].api = "anthropic"
+            assert (await world.say(**asked))[0] == 400
+            assert (world.asked[0].num, world.upstreams[0].num_failed) == (0, 0)
+            assert world.is_quiet
+
+    run(work())

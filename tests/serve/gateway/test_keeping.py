@@ -152,3 +152,110 @@ async def test_a_hit_counts_among_requests_and_is_refused_as_they_are() -> None:
     async with gateway(whole, bounds=BOUNDS, limits=Limits(requests_per_minute=2)) as world:
         assert [(await world.say())[0] for _ in range(3)] == [200, 200, 429]
         assert world.asked[0].num == 1
+
+
+EMBEDDED = {"data": [{"index": 0, "embedding": [0.5]}], "usage": TOLD}
+ODD: dict[str, bytes] = {
+    "an error": msgspec.json.encode({"error": {"message": "no"}, "usage": TOLD}),
+    "choices of no form": msgspec.json.encode({"choices": ["odd"], "usage": TOLD}),
+}
+
+
+@pytest.mark.parametrize("body", ODD.values(), ids=ODD)
+def test_an_answer_that_cannot_be_streamed_is_asked_for_again(body: bytes) -> None:
+    async def odd(exchange: Exchange) -> None:
+        await (stream(exchange) if b'"stream":true' in exchange.request.body else sent(exchange))
+
+    async def sent(exchange: Exchange) -> None:
+        exchange.send(200, body)
+
+    async def work() -> None:
+        async with gateway(odd, bounds=BOUNDS) as world:
+            assert (await world.say())[0] == 200
+            answer = await world.ask(stream=True)
+            assert (answer.status, (await answer.read()).endswith(DONE)) == (200, True)
+            assert world.asked[0].num == 2
+            assert world.is_quiet
+
+    run(work())
+
+
+@running
+async def test_a_stream_of_no_known_form_is_passed_on_and_not_kept() -> None:
+    odd = b'data: {"choices":["odd"]}\n\n' + LAST + DONE
+
+    def answer(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(odd)
+        exchange.end()
+
+    async with gateway(answer, bounds=BOUNDS) as world:
+        for _ in range(2):
+            assert (await (await world.ask(stream=True)).read()).endswith(DONE)
+        assert world.asked[0].num == 2
+        assert [ended.result for ended in world.ended] == ["answered"] * 2
+
+
+@running
+async def test_embeddings_have_no_stream() -> None:
+    async with gateway(
+        lambda exchange: exchange.send(200, msgspec.json.encode(EMBEDDED)), bounds=BOUNDS
+    ) as world:
+        for streams in (False, True):
+            status, said = await world.say(path="/v1/embeddings", input="Hello", stream=streams)
+            assert (status, said) == (200, EMBEDDED)
+        assert world.asked[0].num == 1
+
+
+@running
+async def test_an_answer_on_many_lines_is_given_again_as_a_stream() -> None:
+    lines = msgspec.json.format(
+        msgspec.json.encode(
+            {"choices": [{"index": 0, "message": {"content": "Hi"}}], "usage": TOLD, "error": None}
+        )
+    )
+    async with gateway(lambda exchange: exchange.send(200, lines), bounds=BOUNDS) as world:
+        await world.say()
+        answer = await world.ask(stream=True)
+        assert answer.headers["x-cache"] == "hit"
+        assert b'"content":"Hi"' in await answer.read()
+
+
+@running
+async def test_who_asks_for_what_cannot_be_kept_does_not_wait_in_turn() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        if exchange is not world.asked[0].exchanges[0]:
+            await until(lambda: world.asked[0].num == 5)
+        exchange.send(200, b'{"choices":[]}')  # that it does not say what it took
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        asking = [asyncio.ensure_future(world.say()) for _ in range(5)]
+        await until(
+            lambda: world.gateway.answers is not None and world.gateway.answers.cache.counts.misses == 5
+        )
+        assert world.asked[0].num == 1
+        may_answer.set()
+        assert [status for status, _ in await asyncio.gather(*asking)] == [200] * 5
+        assert world.is_quiet
+
+
+@running
+async def test_who_waits_for_the_answer_to_another_keeps_a_deadline_of_his_own() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await may_answer.wait()
+        whole(exchange)
+
+    async with gateway(slow, bounds=BOUNDS) as world:
+        first = asyncio.ensure_future(world.say())
+        await until(lambda: world.asked[0].num == 1)
+        status, said = await world.say(headers=[("x-request-timeout", "0.02")])
+        assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
+        assert world.asked[0].num == 1
+        may_answer.set()
+        assert (await first)[0] == 200
+        assert world.is_quiet

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, stream, whole
+from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, piece, stream, whole
 from tests.serve.http.talking import running, until
 
 from datahall.serve.http import Exchange, Timeouts, run
@@ -306,3 +306,58 @@ async def test_a_deadline_ends_the_wait() -> None:
         assert (status, said["error"]["code"]) == (504, "deadline_exceeded")
         await until(lambda: world.asked[0].num_gone == 1)
         assert world.is_quiet
+
+
+@pytest.mark.parametrize(
+    "sent", [STREAM[0] + STREAM[1], STREAM[0] + STREAM[1] + LAST, STREAM[0] + STREAM[1][:20]]
+)
+def test_a_stream_that_only_stops_is_an_error_in_it(sent: bytes) -> None:
+    def stopping(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(sent)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(stopping) as world:
+            text = await (await world.ask(stream=True)).read()
+            assert text.startswith(STREAM[0])
+            assert b'data: {"error":' in text
+            assert DONE not in text
+            assert world.ended[0].result == "failed"
+            assert world.is_quiet
+
+    run(work())
+
+
+@pytest.mark.parametrize("end", [b"", DONE, DONE[:-1], DONE[:-2], DONE.replace(b"\\n", b"\\r\\n")])
+def test_a_stream_that_says_why_it_ended_has_ended(end: bytes) -> None:
+    def ending(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(b"".join(STREAM) + end)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(ending) as world:
+            text = await (await world.ask(stream=True)).read()
+            assert text == b"".join(STREAM) + (DONE if end else b"")
+            assert world.ended[0].result == "answered"
+
+    run(work())
+
+
+@running
+async def test_what_is_said_at_the_beginning_of_a_stream_is_not_all_that_it_took() -> None:
+    async def dying(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(
+            piece(type="message_start", message={"usage": {"input_tokens": 7, "output_tokens": 1}})
+        )
+        for _ in range(9):
+            exchange.write(piece(type="content_block_delta", index=0))
+        await asyncio.sleep(0.01)
+        exchange.abort()
+
+    async with gateway(dying) as world:
+        world.upstreams[0].api = "anthropic"
+        await (await world.ask(path="/v1/messages", stream=True)).read()
+        assert world.ended[0].usage == Usage(7, 0, 10)

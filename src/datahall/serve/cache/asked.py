@@ -58,7 +58,7 @@ def asked_of(tenant: str, version: str, route: str, body: bytes) -> Asked | None
         said = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    streams = said.get("stream") is True
+    streams = said.get("stream") is True and route != "embeddings"
     options = said.get("stream_options")
     with_usage = streams and isinstance(options, dict) and options.get("include_usage") is True
     for manner in MANNERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from datahall.serve.cache.form import Form, Table, encode, event_of, grown, table_of
+from datahall.serve.cache.form import Form, Table, encode, event_of, grown, table_in, table_of
 from datahall.serve.cache.openai_stream import SAID, head, is_end, is_usage, is_whole, usage_event
 
 
@@ -37,7 +37,7 @@ def joined(events: list[bytes]) -> bytes:
 
 def apart(whole: bytes) -> list[bytes]:
     """The chunks of a message: who speaks, all that is said, and why it ends."""
-    answer = table_of(b"data: " + whole)
+    answer = table_in(whole)
     said = {**head(answer), "object": "chat.completion.chunk"}
     events = []
     for choice in answer.get("choices") or ():

@@ -7,7 +7,7 @@ from collections import OrderedDict
 import msgspec
 
 from datahall.serve.cache.asked import Asked
-from datahall.serve.cache.kept import Kept
+from datahall.serve.cache.kept import ODD, Kept
 from datahall.serve.ledger.period import SECOND_NS
 
 
@@ -59,6 +59,14 @@ class ExactCache:
         self._of[kept.tenant].move_to_end(asked.key)
         self.counts.hits += 1
         return kept
+
+    def can_answer(self, asked: Asked, kept: Kept) -> bool:
+        """Whether what is kept can be given in the manner that is asked for."""
+        try:
+            self.answer(asked, kept)
+        except ODD:
+            return False
+        return True
 
     def answer(self, asked: Asked, kept: Kept) -> bytes:
         """What is kept, in the manner that was asked for; a form that is made for it counts among the bytes."""

@@ -11,21 +11,24 @@ from datahall.serve.cache.kept import Kept
 class Flight:
     """A call that is under way."""
 
-    __slots__ = ("_is_over", "_kept", "asked")
+    __slots__ = ("_is_over", "_kept", "asked", "is_left")
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked  # as its leader did
+        self.is_left = False  # its leader has gone: the next call may well bring an answer
         self._kept: Kept | None = None
         self._is_over = asyncio.Event()
 
-    def end(self, kept: Kept | None) -> None:
+    def end(self, kept: Kept | None, is_left: bool = False) -> None:
         """Said by the leader: this is the answer; None where there is none."""
         if not self._is_over.is_set():
             self._kept = kept
+            self.is_left = is_left
             self._is_over.set()
 
     async def whole(self) -> Kept | None:
-        """The answer, once it is there; None where the call failed, and who waits may lead the next."""
+        """The answer, once it is there; None where there is none for others: then each who waits asks for himself, or,
+        where the leader has only left, the first of them leads the next."""
         await self._is_over.wait()
         return self._kept
 
@@ -44,8 +47,8 @@ class Flights:
         flight = self._flights[asked.key] = Flight(asked)
         return flight, True
 
-    def land(self, flight: Flight, kept: Kept | None) -> None:
+    def land(self, flight: Flight, kept: Kept | None, is_left: bool = False) -> None:
         """The call is over; None: without an answer."""
         if self._flights.get(flight.asked.key) is flight:
             del self._flights[flight.asked.key]
-        flight.end(kept)
+        flight.end(kept, is_left)

@@ -42,11 +42,16 @@ def table_of(event: bytes) -> Table:
     data = data_of(event)
     if not data or data == b"[DONE]":
         return {}
+    return table_in(data)
+
+
+def table_in(data: bytes) -> Table:
+    """A table as JSON, of an event or whole, that is no error."""
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotStreamed(str(error)) from error
-    if "error" in found:
+    if found.get("error"):
         raise NotStreamed("an error")
     return found
 

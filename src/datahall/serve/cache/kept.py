@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from datahall.serve.cache import chat, messages, text
-from datahall.serve.cache.form import Form, NotStreamed, events_of
+from datahall.serve.cache.form import Form, NotStreamed, events_of, table_in
 from datahall.serve.http.sse import DONE
 from datahall.serve.ledger.money import Usage
 
 FORMS: dict[str, Form] = {"chat": chat.FORM, "completions": text.FORM, "messages": messages.FORM}
+ODD = (
+    NotStreamed,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # raised by answers of no form that is known
 OVERHEAD_BYTES = 600  # of an entry beside its bytes: key, places in two orders, this object
 
 
@@ -68,6 +75,15 @@ class Kept:
             self._tail = (said[-1] if said else form.usage_event(shown[-1], self.usage)) + b"\n\n"
 
 
+def is_worth_keeping(body: bytes) -> bool:
+    """Whether a whole answer is one, and no error, whatever its status said."""
+    try:
+        table_in(body)
+    except NotStreamed:
+        return False
+    return True
+
+
 def kept_whole(tenant: str, route: str, usage: Usage, body: bytes) -> Kept:
     """An answer that came whole."""
     return Kept(tenant, route, usage, whole=body)
@@ -82,5 +98,5 @@ def kept_stream(tenant: str, route: str, usage: Usage, stream: bytes) -> Kept | 
         events = events_of(stream)
         form.joined(events)
         return Kept(tenant, route, usage, stream=stream) if form.is_whole(events) else None
-    except NotStreamed:
+    except ODD:
         return None

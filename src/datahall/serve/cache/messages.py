@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.serve.cache.form import Form, NotStreamed, Table, encode, event_of, table_of
+from datahall.serve.cache.form import Form, NotStreamed, Table, encode, event_of, table_in, table_of
 from datahall.serve.ledger.money import Usage
 
 # of a block, the text that its deltas add to, by the type of a delta, and the field of the delta that has it
@@ -55,7 +55,7 @@ def _input(text: str) -> object:
 
 def apart(whole: bytes) -> list[bytes]:
     """The events of a message: its start, each block with all it says, and why it ends."""
-    message = table_of(b"data: " + whole)
+    message = table_in(whole)
     ends = {name: message.get(name) for name in ("stop_reason", "stop_sequence")}
     begun = {**message, "content": [], **dict.fromkeys(ends)}
     events = [_event("message_start", message=begun)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.serve.cache.form import Form, Table, encode, event_of, grown, table_of
+from datahall.serve.cache.form import Form, Table, encode, event_of, grown, table_in, table_of
 from datahall.serve.cache.openai_stream import SAID, head, is_end, is_usage, is_whole, usage_event
 
 
@@ -30,7 +30,7 @@ def joined(events: list[bytes]) -> bytes:
 
 def apart(whole: bytes) -> list[bytes]:
     """A text as one chunk a choice."""
-    answer = table_of(b"data: " + whole)
+    answer = table_in(whole)
     said = head(answer)
     events = [event_of({**said, "choices": [choice]}) for choice in answer.get("choices") or ()]
     if answer.get("usage"):

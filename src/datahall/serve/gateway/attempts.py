@@ -7,6 +7,7 @@ by the retry budget, and no upstream is asked before the moment that its Retry-A
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from random import Random
 from time import time
@@ -34,6 +35,15 @@ PATHS: dict[Kind, str] = {
 JSON = (("content-type", "application/json"),)
 BACKOFF_S = 0.05  # before an upstream is asked the second time, doubled each time
 BUSY_S = 1.0  # what an upstream that is busy and says no more is left alone for
+EARLY_S = 0.005  # that a timer may ring before its time
+ODD = (
+    Failure,
+    msgspec.DecodeError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # of questions in no form
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -76,7 +86,17 @@ class _Failed(Exception):
 class Attempts:
     """The asking of one question."""
 
-    __slots__ = ("_budget", "_headers", "_latest_s", "_loop", "_question", "_random", "num_sent", "wasted")
+    __slots__ = (
+        "_budget",
+        "_headers",
+        "_is_hurried",
+        "_latest_s",
+        "_loop",
+        "_question",
+        "_random",
+        "num_sent",
+        "wasted",
+    )
 
     def __init__(
         self,
@@ -86,7 +106,9 @@ class Attempts:
         random: Random,
         loop: asyncio.AbstractEventLoop,
         headers: tuple[tuple[str, str], ...] = (),
+        is_hurried: bool = False,
     ) -> None:
+        self._is_hurried = is_hurried  # by the client, who waits less long than the model may take
         self._question = question
         self._latest_s = latest_s
         self._budget = budget
@@ -158,7 +180,10 @@ class Attempts:
         began_s = self._loop.time()
         timeouts = upstream.timeouts
         if began_s + timeouts.total_s > self._latest_s:
-            timeouts = msgspec.structs.replace(timeouts, total_s=max(0.0, self._latest_s - began_s))
+            left_s = max(0.0, self._latest_s - began_s)
+            timeouts = msgspec.structs.replace(
+                timeouts, total_s=left_s, connect_s=min(timeouts.connect_s, left_s)
+            )
         translation = translation_of(question.kind, upstream.api, question.wants_usage)
         kind = question.kind if translation is None else translation.kind
         is_kept = False
@@ -178,18 +203,19 @@ class Attempts:
             first = await (response.piece() if is_stream else response.read())
             if is_stream and not first:
                 raise Interrupted("a stream of nothing")
+            if not is_stream and not is_json(first):
+                raise Interrupted("what came is no answer, or a part of one")
             if translation is not None and not is_stream:
                 first = translation.answer(first)
             upstream.did_well(self._loop.time() - began_s)
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
         except Failure as failure:
-            upstream.did_fail(self._loop.time())
+            if not (self._is_hurried and self._is_late()):
+                upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
-        except asyncio.CancelledError:
-            upstream.told_nothing()
-            raise
         finally:
+            upstream.told_nothing()  # where nothing above has said how it is doing
             if not is_kept:
                 upstream.end()
                 if response is not None:
@@ -203,12 +229,21 @@ class Attempts:
             return question.for_model(target.model, None if translation is None else translation.question)
         except Untranslatable as part:
             raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
+        except ODD:
+            raise Refused(
+                400, "a part of the question has not the form of its place", "invalid_value"
+            ) from None
+
+    def _is_late(self) -> bool:
+        return self._loop.time() >= self._latest_s - EARLY_S
 
     def _refused(self, target: Target, failure: Failure) -> Refused:
         where = target.upstream.name
+        if isinstance(failure, CannotConnect | TimedOut) and self._is_late():
+            return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
+        if isinstance(failure, CannotConnect):  # which says where: nothing that a client is told
+            return Refused(502, f"{where} cannot be reached", "upstream_failed", target=target)
         if isinstance(failure, TimedOut):
-            if self._loop.time() >= self._latest_s:
-                return Refused(504, "the deadline has passed", "deadline_exceeded", target=target)
             return Refused(504, f"{where} took too long: {failure}", "upstream_timeout", target=target)
         return Refused(502, f"{where} gave no answer: {failure}", "upstream_failed", target=target)
 
@@ -217,7 +252,10 @@ class Attempts:
     ) -> Answer:
         """An answer that is none: ask elsewhere, unless it is the question's own fault."""
         upstream, status = target.upstream, response.status
-        body = await response.read(MOST_ERROR_BYTES)
+        try:
+            body = await response.read(MOST_ERROR_BYTES)
+        except Failure:  # the status says enough
+            body = self._unread(upstream.name, status)
         wait_s = retry_after_s(response.headers, time())
         now_s = self._loop.time()
         if status == 429 or (status == 503 and wait_s is not None):
@@ -246,6 +284,13 @@ class Attempts:
             raise Refused(status, _message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)
+
+    def _unread(self, name: str, status: int) -> bytes:
+        """What a client is told in place of what could not be read."""
+        refused = Refused(
+            status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
+        )
+        return refused.body(is_anthropic=self._question.kind == "messages")
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""
@@ -276,6 +321,22 @@ class Attempts:
                     self._waste(model, has_cost=True)
                 elif not one.cancelled() and one.exception() is None:
                     one.result().close()
+
+
+def is_json(body: bytes) -> bool:
+    """Whether a body is whole; numbers that are none, as engines say them, are let pass.
+
+    >>> is_json(b'{"logprob": -Infinity}'), is_json(b'{"choices": [{}'), is_json(b"<html>")
+    (True, False, False)
+    """
+    try:
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        try:
+            return isinstance(json.loads(body), dict)
+        except (ValueError, RecursionError):
+            return False
+    return True
 
 
 class _Error(msgspec.Struct):

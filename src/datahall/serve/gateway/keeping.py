@@ -7,8 +7,9 @@ import asyncio
 from datahall.serve.cache.asked import Asked, asked_of, wish_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.flight import Flight, Flights
-from datahall.serve.cache.kept import Kept, kept_stream, kept_whole
+from datahall.serve.cache.kept import Kept, is_worth_keeping, kept_stream, kept_whole
 from datahall.serve.gateway.question import Kind
+from datahall.serve.gateway.refusing import Refused
 from datahall.serve.ledger.money import Usage
 
 
@@ -20,7 +21,7 @@ class Answers:
         self._flights = Flights()
 
     async def recall(
-        self, tenant: str, model: str, kind: Kind, body: bytes, control: str, now_ns: int, wait_s: float
+        self, tenant: str, model: str, kind: Kind, body: bytes, control: str, now_ns: int, latest_s: float
     ) -> tuple[Kept | None, Keeping | None]:
         """What was answered to the same, or is just being answered; else how to keep what will be."""
         wish = wish_of(control)
@@ -31,7 +32,7 @@ class Answers:
             return None, Keeping(self, asked, kind, None)
         while True:
             kept = self.cache.get(asked, now_ns)
-            if kept is not None:
+            if kept is not None and self.cache.can_answer(asked, kept):
                 return kept, Keeping(self, asked, kind, None)
             if asked.streams:  # who streams wants to see pieces now, whoever else asks
                 return None, Keeping(self, asked, kind, None)
@@ -39,15 +40,15 @@ class Answers:
             if is_first:
                 return None, Keeping(self, asked, kind, flight)
             try:
-                async with asyncio.timeout(wait_s):
+                async with asyncio.timeout_at(latest_s):
                     kept = await flight.whole()
             except TimeoutError:
-                return None, Keeping(self, asked, kind, None)
-            if kept is not None:
+                raise Refused(504, "the deadline has passed", "deadline_exceeded") from None
+            if kept is not None or not flight.is_left:  # what cannot be kept is not waited for in turn
                 return kept, Keeping(self, asked, kind, None)
 
-    def land(self, flight: Flight, kept: Kept | None) -> None:
-        self._flights.land(flight, kept)
+    def land(self, flight: Flight, kept: Kept | None, is_left: bool) -> None:
+        self._flights.land(flight, kept, is_left)
 
 
 class Keeping:
@@ -84,15 +85,17 @@ class Keeping:
 
     def keep_whole(self, usage: Usage, body: bytes, now_ns: int) -> None:
         """The answer has come."""
+        if not is_worth_keeping(body):
+            return
         kept = kept_whole(self.asked.tenant, self._kind, usage, body)
         self._answers.cache.put(self.asked, kept, now_ns)
         self._land(kept)
 
-    def end(self) -> None:
-        """Nothing more comes; who waits asks for himself."""
-        self._land(None)
+    def end(self, is_left: bool) -> None:
+        """Nothing more comes; who waits asks for himself, one for all where the client has only left."""
+        self._land(None, is_left)
 
-    def _land(self, kept: Kept | None) -> None:
+    def _land(self, kept: Kept | None, is_left: bool = False) -> None:
         flight, self._flight = self._flight, None
         if flight is not None:
-            self._answers.land(flight, kept)
+            self._answers.land(flight, kept, is_left)

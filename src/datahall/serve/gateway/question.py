@@ -81,7 +81,8 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     model = _value(body, "model", str, "")
     if not model or len(model) > 200:
         raise Refused(400, "model names the model that is asked", "invalid_value", param="model")
-    is_stream = _value(body, "stream", bool | None, None) or False  # type: ignore[arg-type]
+    streams = _value(body, "stream", bool | None, None)  # type: ignore[arg-type]
+    is_stream = bool(streams) and kind != "embeddings"
     wants_usage = False
     if "stream_options" in body:
         options = _value(body, "stream_options", StreamOptions | None, None)  # type: ignore[arg-type]

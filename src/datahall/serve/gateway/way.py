@@ -17,6 +17,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
 from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, read_question
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech.translation import Translation
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
 from datahall.serve.http.sse import event
@@ -52,9 +53,9 @@ class Way:
     """One request on its way, and what is known of it so far."""
 
     __slots__ = (
-        "_answer", "_attempts", "_began_ns", "_code", "_exchange", "_first_ns", "_gateway", "_is_settled", "_keeping",
-        "_kind", "_models", "_passage", "_question", "_reservation", "_result", "_saved_nano_usd", "_served",
-        "_status", "_trace", "_usage", "key", "request_id",
+        "_answer", "_attempts", "_began_ns", "_code", "_exchange", "_first_ns", "_gateway", "_is_hurried",
+        "_is_settled", "_keeping", "_kind", "_latest_s", "_models", "_passage", "_question", "_reservation", "_result",
+        "_saved_nano_usd", "_served", "_status", "_trace", "_usage", "key", "request_id",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
@@ -77,6 +78,8 @@ class Way:
         self._result: Result = "cancelled"
         self._code = ""
         self._first_ns = 0
+        self._latest_s = 0.0  # in the loop's time
+        self._is_hurried = False  # by the client
         self._saved_nano_usd = 0
         self._is_settled = False
         header = exchange.request.headers.get("traceparent", "")
@@ -93,6 +96,9 @@ class Way:
         if model is None:
             raise unknown(question.model)
         self._models = gateway.chain(model)
+        deadline_s, wait_s = self._models[0].deadline_s, patience_s(request)
+        self._is_hurried = wait_s < deadline_s
+        self._latest_s = gateway.loop.time() + min(deadline_s, wait_s)
 
     async def recall(self, answers: Answers) -> bool:
         """Give again what the same tenant was answered to the same; whether there was anything."""
@@ -101,7 +107,7 @@ class Way:
         assert key is not None
         kept, keeping = await answers.recall(
             key.customer, question.model, self._kind, request.body, request.header("cache-control"), self._began_ns,
-            self._models[0].deadline_s,
+            self._latest_s,
         )  # fmt: skip
         self._keeping = keeping
         if kept is None or keeping is None:
@@ -132,11 +138,10 @@ class Way:
         gateway, question = self._gateway, self._question
         assert question is not None
         gateway.budget.pay()
-        wait_s = min(self._models[0].deadline_s, patience_s(self._exchange.request))
-        loop = gateway.loop
         traced = () if self._trace is None else (("traceparent", self._trace.header()),)
-        latest_s = loop.time() + wait_s
-        self._attempts = Attempts(question, latest_s, gateway.budget, gateway.random, loop, traced)
+        self._attempts = Attempts(
+            question, self._latest_s, gateway.budget, gateway.random, gateway.loop, traced, self._is_hurried
+        )
         answer = self._answer = await self._attempts.answer(self._models)
         self._served = answer.model
         if answer.is_stream:
@@ -173,15 +178,11 @@ class Way:
         keeping = self._keeping if answer.model == question.model else None
         try:
             while piece:
-                passed = passage.feed(piece)
-                if translation is not None:
-                    passed = translation.events(passed)
-                exchange.write(passed)
-                if keeping is not None:
-                    keeping.add(passed)
+                self._pass_on(passage.feed(piece), translation, keeping)
                 if exchange.must_wait:
                     await exchange.drain()
                 piece = await response.piece()
+            self._pass_on(passage.rest(), translation, keeping)
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
@@ -193,6 +194,14 @@ class Way:
                 keeping.keep_stream(passage.usage, self._began_ns)
         self.settle()
         exchange.end()
+
+    def _pass_on(self, events: bytes, translation: Translation | None, keeping: Keeping | None) -> None:
+        if translation is not None:
+            events = translation.events(events)
+        if events:
+            self._exchange.write(events)
+            if keeping is not None:
+                keeping.add(events)
 
     def refuse(self, refused: Refused) -> None:
         """Say why there is no answer."""
@@ -215,7 +224,7 @@ class Way:
         if answer is not None:
             answer.close()
         if self._keeping is not None:
-            self._keeping.end()
+            self._keeping.end(is_left=self._result == "cancelled")
         if self._passage is not None and self._question is not None:
             self._usage = self._passage.delivered(self._question.estimate)
         charged_nano_usd = 0

@@ -6,6 +6,7 @@ import fcntl
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from datahall.errors import ServingError
@@ -52,9 +53,14 @@ class Folder:
             self._lock = None
 
     def store(self) -> Store:
-        """The tables."""
+        """The tables.
+
+        A file that is there is opened by SQLite alone: to close it by hand would take the locks of every other
+        connection of this process, and whoever writes next from elsewhere would do so unseen.
+        """
         path = self.path / LEDGER
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         return Store(path)
 
     def pepper(self, store: Store) -> bytes:

@@ -99,6 +99,7 @@ class Pool:
             raise NoTarget(f"no upstream of {self.model} had room within {wait_s:.3g} s", BUSY_S) from None
         except asyncio.CancelledError:
             if waiting.place.done() and not waiting.place.cancelled() and waiting.place.exception() is None:
+                waiting.place.result().upstream.told_nothing()
                 waiting.place.result().upstream.end()
             raise
         finally:
