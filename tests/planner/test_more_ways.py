@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from datahall.errors import InfeasibleError
+from datahall.planner.plan import objective_of
 from datahall.planner.training.deadline import MOST_WORSE, _least
-from datahall.planner.training.money.aim import OBJECTIVES, Aim
+from datahall.planner.training.money.aim import Aim
 from datahall.planner.training.question import _cheaper
 
 COUNTS = tuple(range(8, 72, 8))
@@ -33,7 +34,7 @@ class OnChips(NamedTuple):
 class Least(NamedTuple):
     """An aim for the least cost."""
 
-    objective: Any = OBJECTIVES["cost"]
+    objective: Any = objective_of("cost")
 
     def over(self, _plan: OnChips) -> bool:
         return False
