@@ -58,7 +58,7 @@ def _headline(model: str, found: Measured) -> str:
     failed = f", {found.num_failed:,} failed" if found.num_failed else ""
     rate, tokens = found.per_s(found.num_completed), found.per_s(found.output_tokens)
     return (
-        f"{model}: {counted(found.num_completed, 'request')} answered{failed}; {fmt(rate, 'requests_per_s')}, "
+        f"{model}: {counted(found.num_completed, 'request')} answered{failed}; {fmt(rate, 'requests/s')}, "
         f"{fmt(tokens, 'tokens_per_s')} out, TTFT {fmt(at(found.ttft_s, 50.0), 's', 3)} at the median."
     )
 
