@@ -3796,3 +3796,84 @@ def gateway_bill(
         datahall gateway bill
         datahall gateway bill --month 2026-11 --format csv
     """
+
+def gateway_load(
+    url: str,
+    *,
+    key_from: str = "",
+    served: str = "",
+    rate: str | float | None = None,
+    users: str | int | None = None,
+    isl: str | int | Mapping[str, Any] | None = None,
+    osl: str | int | Mapping[str, Any] | None = None,
+    spread: str | float | None = None,
+    burstiness: str | float | None = None,
+    think: str | float | None = None,
+    requests: str | int | None = None,
+    duration: str | float | None = None,
+    model: str = "",
+    seed: str | int = 0,
+    chip: str = "h100-sxm",
+    tp: str | int | None = None,
+    replicas: str | int = 1,
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"] = "bf16",
+    engine: Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"] = "vllm",
+    max_sequences: str | int | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Requests sent to an endpoint: TTFT, TPOT, ITL, E2E and throughput, beside what is simulated.
+
+    It speaks OpenAI's chat, streamed. A rate is an open loop: what is sent late counts from when it was
+    due. The names and milliseconds are those of vLLM's benchmark.
+
+    Parameters
+    ----------
+    url : str
+        Where it answers.
+    key_from : str
+        Variable of the environment that has its key, which no command line needs to show.
+    served : str
+        What it calls the model (default: the first that it lists).
+    rate : str | float | None
+        Requests per second.
+    users : str | int | None
+        People who wait for their answers, instead of a rate.
+    isl : str | int | Mapping[str, Any] | None
+        Tokens of a prompt (default: the preset's; 1000 beside an output alone).
+    osl : str | int | Mapping[str, Any] | None
+        Tokens of an answer (default: the preset's; 250 beside a prompt alone).
+    spread : str | float | None
+        Standard deviation of lengths over their mean.
+    burstiness : str | float | None
+        Standard deviation of the gaps between requests over their mean; 1: Poisson, 0: equal gaps.
+    think : str | float | None
+        Pause of a user between answer and next request.
+    requests : str | int | None
+        Requests to send (default: five of each user, or 30 s at the rate).
+    duration : str | float | None
+        For how long requests come; beside their number, what ends first.
+    model : str
+        A model of the catalogue, whose simulated service stands beside what was measured.
+    seed : str | int
+        Seed of every random draw. (default 0)
+    chip : str
+        Chip that it runs on. (default h100-sxm)
+    tp : str | int | None
+        Chips that share each layer of a replica (default: the fewest that hold it).
+    replicas : str | int
+        Replicas behind the router. (default 1)
+    precision : Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]
+        Number format: bf16, fp8, fp8-kv8, w4a16, nvfp4, … (default bf16)
+    engine : Literal["vllm", "vllm-v0", "sglang", "trtllm", "static", "dynamic", "vllm-0-11"]
+        Serving engine: vllm, sglang, trtllm, … (default vllm)
+    max_sequences : str | int | None
+        Most sequences that run at once.
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway load http://127.0.0.1:8080 --users 200 --isl 500 --osl 100
+        datahall gateway load http://127.0.0.1:8080 --rate 20 --duration 1min
+        datahall gateway load http://127.0.0.1:8080 --users 64 --model llama-3.1-70b --chip h100-sxm --tp 4 --replicas 3
+    """

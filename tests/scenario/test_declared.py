@@ -27,7 +27,7 @@ def tables() -> dict[str, dict[str, str]]:
     }
 
 
-ASKED_BY_NO_FILE = {"", "files", "comparison", "sweep", "key", "gateway", "billing"}
+ASKED_BY_NO_FILE = {"", "files", "comparison", "sweep", "key", "gateway", "billing", "endpoint"}
 
 
 @pytest.mark.parametrize("section", [name for name in CONCEPTS if name not in ASKED_BY_NO_FILE])

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "datahall serve",
     "datahall serve --model model.onnx",
+    "datahall serve --virtual llama-3.1-70b --on 4xh100 --replicas 3",
     "datahall serve gateway.toml",
     "datahall serve gateway.toml --listen 127.0.0.1:9000",
 )
+OF_VIRTUAL = ("on", "replicas", "precision", "speed", "slow", "failure")
 
 
 class Serve(click.Command):
@@ -39,6 +41,9 @@ class Serve(click.Command):
     "--model",
     metavar="FILE",
     help="Serve one model: .onnx, .pt (TorchScript), .py (its predict, or FILE:NAME).",
+)
+@click.option(
+    "--virtual", metavar="MODEL", help="Answer as a simulated service of a model of the catalogue would."
 )
 @click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen, in place of 127.0.0.1:8080 or the file's."
@@ -59,16 +64,34 @@ class Serve(click.Command):
     "--allow-pickle", multiple=True, metavar="NAME",
     help="With --model: the name of a .pkl file that may run its code when it is loaded.",
 )  # fmt: skip
+@click.option("--on", metavar="NxCHIP", help="With --virtual: chips of a replica, e.g. 4xh100.")
+@click.option("--replicas", metavar="N", help="With --virtual: replicas behind the router (1).")
+@click.option("--precision", metavar="FORMAT", help="With --virtual: number format (bf16).")
+@click.option("--speed", metavar="RATIO", help="With --virtual: simulated seconds in a second (1).")
+@click.option(
+    "--slow", multiple=True, metavar="N=RATIO", help="With --virtual: replica N takes so many times as long."
+)
+@click.option(
+    "--failure", multiple=True, metavar="TABLE",
+    help='With --virtual: what fails when, e.g. "replicas=0,start=30s,duration=10s".',
+)  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def serve(
-    file: str | None, model: str | None, listen: str | None, state: str | None, debug: bool, **of_model: Any
+    file: str | None,
+    model: str | None,
+    virtual: str | None,
+    listen: str | None,
+    state: str | None,
+    debug: bool,
+    **typed: Any,
 ) -> None:
     """An endpoint: a small language model at once, a model of yours, or models of many servers.
 
     With a file it is a gateway: keys, limits, budgets, routing, retries; it speaks OpenAI's API and Anthropic's
     messages. What is wrong with a file: datahall check FILE. With --model it answers POST /predict, GET /health and
-    the Open Inference Protocol; SIGHUP swaps the model for what is in its file by then. With neither it answers
-    OpenAI's chat with a language model of 135 million parameters. SIGTERM lets requests end and closes the books.
+    the Open Inference Protocol; SIGHUP swaps the model for what is in its file by then. With --virtual it answers
+    OpenAI's API when a simulated fleet would. With none of them it answers OpenAI's chat with a language model of 135
+    million parameters. SIGTERM lets requests end and closes the books.
     """
     del debug  # read from the arguments where errors are caught
     try:
@@ -78,14 +101,22 @@ def serve(
             f"serving needs the extra serve: {error.name} is not installed",
             hint='pip install "datahall[serve]"',
         ) from None
-    if model is None:
-        _refuse_idle(of_model, "there is no --model")
+    of_virtual = {name: typed.pop(name) for name in OF_VIRTUAL}
+    if virtual is not None:
+        _refuse_idle({"GATEWAY.TOML": file, "model": model, "state": state, **typed}, "there is --virtual")
+        from datahall.cli.serve_virtual import serving as simulated
+
+        work = simulated(virtual, listen, of_virtual)
+    elif model is None:
+        _refuse_idle(of_virtual, "there is no --virtual")
+        _refuse_idle(typed, "there is no --model")
         work = _gateway(file, listen, state)
     else:
+        _refuse_idle(of_virtual, "there is no --virtual")
         _refuse_idle({"GATEWAY.TOML": file, "state": state}, "there is --model")
         from datahall.cli.serve_model import serving
 
-        work = serving(model, listen, of_model)
+        work = serving(model, listen, typed)
     try:
         is_whole = run(work)
     except DatahallError as error:

@@ -149,6 +149,7 @@ CONCEPTS = {
         Concept(name="key", home="operations.gateway:KeyTerms"),
         Concept(name="gateway", home="operations.gateway:GatewayState"),
         Concept(name="billing", home="operations.gateway:Billed"),
+        Concept(name="endpoint", home="operations.gateway:Endpoint"),
         Concept(name="comparison", home="comparing:Comparison"),
         Concept(name="sweep", home="comparing:Sweep"),
         Concept(name="purchase", home="money.purchase:Purchase"),

@@ -1,10 +1,11 @@
-"""Verbs about a gateway: its keys, and what they used."""
+"""Verbs about a gateway: its keys, what they used, and how it answers under load."""
 
 from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.scenario.takes import Takes
 
+SIMULATED = ("chip", "tp", "precision", "engine", "max_sequences", "replicas")
 STATE = Takes("gateway")
 NAMED = Takes("key", only=("name",))
 
@@ -56,5 +57,34 @@ VERBS = (
         takes=(Takes("billing"), STATE),
         by_file=False,
         examples=("", "--month 2026-11 --format csv"),
+    ),
+    Verb(
+        name="gateway load",
+        about="requests sent to an endpoint: TTFT, TPOT, ITL, E2E and throughput, beside what is simulated",
+        answer="gateway.load:gateway_load",
+        takes=(
+            Takes("endpoint"),
+            Takes(
+                "traffic",
+                only=("rate", "users", "isl", "osl", "spread", "burstiness", "think", "requests", "duration"),
+            ),
+            Takes("", only=("model", "seed")),
+            Takes("deployment", only=SIMULATED, needs=tuple((name, ("model",)) for name in SIMULATED)),
+        ),
+        arguments=("url",),
+        required=("url",),
+        by_file=False,
+        means=(
+            ("requests", "Requests to send (default: five of each user, or 30 s at the rate)."),
+            ("model", "A model of the catalogue, whose simulated service stands beside what was measured."),
+        ),
+        leads=("most output_throughput", "least median_ttft_ms", "least median_tpot_ms"),
+        examples=(
+            "http://127.0.0.1:8080 --users 200 --isl 500 --osl 100",
+            "http://127.0.0.1:8080 --rate 20 --duration 1min",
+            "http://127.0.0.1:8080 --users 64 --model llama-3.1-70b --chip h100-sxm --tp 4 --replicas 3",
+        ),
+        details="It speaks OpenAI's chat, streamed. A rate is an open loop: what is sent late counts from when it was "
+        "due. The names and milliseconds are those of vLLM's benchmark.",
     ),
 )

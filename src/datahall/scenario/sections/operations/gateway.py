@@ -1,4 +1,4 @@
-"""Keys of a gateway, where it keeps them, and the month of a bill."""
+"""Keys of a gateway, where it keeps them, the month of a bill, and an endpoint that is put under load."""
 
 import re
 from typing import Annotated
@@ -116,4 +116,21 @@ class Billed(Section, frozen=True, kw_only=True):
 
     month: Annotated[
         str, Month("Month of the bill (default: this one).", metavar="MONTH", example="2026-11")
+    ] = ""
+
+
+class Endpoint(Section, frozen=True, kw_only=True):
+    """An endpoint that speaks OpenAI's API, and how it is asked."""
+
+    url: Annotated[str, Text("Where it answers.", metavar="URL", example="http://127.0.0.1:8080")] = ""
+    key_from: Annotated[
+        str,
+        Text(
+            "Variable of the environment that has its key, which no command line needs to show.",
+            metavar="NAME",
+            example="DATAHALL_KEY",
+        ),
+    ] = ""
+    served: Annotated[
+        str, Text("What it calls the model (default: the first that it lists).", metavar="NAME")
     ] = ""
