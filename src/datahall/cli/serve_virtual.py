@@ -22,7 +22,7 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
     """What serves a simulated fleet as it was asked for, once all of that is known to be right."""
     from datahall.answers.ask import form_of
     from datahall.catalog import load
-    from datahall.cli.serve import spelled_flag, where_to_listen
+    from datahall.cli.serve import where_to_listen
     from datahall.inference.fleet.build import fleet_of
     from datahall.scenario.read import read_names
     from datahall.scenario.scenario import Attempts
@@ -51,11 +51,20 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
         assert fleet is not None
         fleet = slowed(fleet, ratios)
     except DatahallError as error:
-        error.at_border(lambda name, value: "--virtual" if name == "model" else spelled_flag(name, value))
+        error.at_border(_spelled)
         raise
     name = scenario.root.model
     told = Told(fleet=fleet, name=name, host=host, port=port, usual_output=USUAL_OUTPUT, speed_ratio=speed)
     return run_virtual(told, tell)
+
+
+def _spelled(name: str, value: str | None) -> str:
+    """An input of a service as it is typed here: its chip and how many of it are one word."""
+    from datahall.cli.serve import spelled_flag
+
+    if name == "tp":
+        return "--on" if value is None else f"--on {value}xCHIP"
+    return spelled_flag({"model": "virtual", "chip": "on"}.get(name, name), value)
 
 
 def tell(running: Running) -> None:
