@@ -13,7 +13,7 @@ from datahall.scenario.read import read_names
 
 SECTIONS = (
     "site", "failures", "recovery", "run", "checkpoint", "datapath", "cluster_job", "scheduler",
-    "key", "gateway", "billing",
+    "key", "gateway", "billing", "endpoint",
 )  # fmt: skip
 
 NOT_0 = (("0 s",), ("1 ms",))
