@@ -24,13 +24,13 @@ def test_every_verb_ends_well_on_a_chip(chip: str) -> None:
 
 
 def test_the_sweep_asks_every_verb_that_takes_a_model_and_chips() -> None:
-    """A new verb about both must be swept too."""
+    """A new verb about both must be swept too, but for one that asks an endpoint that is there."""
     taking = {
         verb.name
         for verb in VERBS
         if "model" in (names := form_of(verb.name).fields) and not names.keys().isdisjoint({"chip", "chips"})
     }
-    assert taking == set(QUESTIONS)
+    assert taking - {"gateway load"} == set(QUESTIONS)
 
 
 def test_a_sweep_takes_every_chip_and_a_dozen_models() -> None:
