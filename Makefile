@@ -17,6 +17,7 @@ run: $(RUN_READY)
 	@echo
 	@echo "How far off such answers are:  $(BIN)/datahall validate inference"
 	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --deadline 60d --budget 20M --chip h200"
+	@echo "An endpoint:  $(BIN)/pip install -e '.[serve,llm]' && $(BIN)/datahall serve"
 	@echo "Chips or an API:  $(BIN)/datahall show build-or-buy --tokens-per-month 2B --model llama-3.1-70b"
 
 test: $(TEST_READY)

@@ -96,22 +96,36 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     prompt = memoryview(body[PROMPTS[kind][0]])
     first = owner.encode() + b"\0"
     hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), _session(first, body, header))
-    estimate = Usage(num_bytes // BYTES_PER_TOKEN + 1, 0, 0 if kind == "embeddings" else _most_tokens(body))
+    num_prompts, num_numbers = _counted(body, kind)
+    answers = 0 if kind == "embeddings" else _most_tokens(body) * num_prompts
+    estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, answers)
     return Question(
         kind, model, is_stream, wants_usage, estimate, hint, _priority(header("x-priority")), body
     )
 
 
+def _counted(body: Body, kind: Kind) -> tuple[int, int]:
+    """Prompts of a question, each of which is answered, and tokens that it gives as numbers."""
+    if kind not in ("completions", "embeddings"):
+        return 1, 0
+    said: Any = _value(body, PROMPTS[kind][0], object, None)
+    if not isinstance(said, list) or not said:
+        return 1, 0
+    if isinstance(said[0], int):
+        return 1, len(said)
+    return len(said), sum(len(one) for one in said if isinstance(one, list))
+
+
 def _most_tokens(body: Body) -> int:
-    """How many tokens the answer may have, of all its choices together."""
-    most = USUAL_TOKENS
+    """How many tokens the answer to a prompt may have, of all its choices together: by the longest that is said."""
+    said = []
     for name in LENGTHS:
         if name in body:
             length = _value(body, name, int | None, None)  # type: ignore[arg-type]
             if length is not None and not 1 <= length <= MOST_TOKENS:
                 raise Refused(400, f"{name} is 1 to {MOST_TOKENS}", "invalid_value", param=name)
-            most = length or most
-            break
+            said += [length] if length else []
+    most = max(said, default=USUAL_TOKENS)
     choices = 1
     for name in ("n", "best_of"):
         if name in body:
