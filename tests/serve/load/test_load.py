@@ -100,6 +100,14 @@ def test_requests_at_a_rate_do_not_wait_for_the_answers_of_others() -> None:
     assert all(sample.first_s > 0.02 and not sample.error for sample in samples)
 
 
+def test_nothing_is_sent_before_it_is_due() -> None:
+    due_s = [0.0004 * each for each in range(100)]  # a loop that counts milliseconds wakes before some
+    for what in (requests(due_s), requests([0.0004] * 100)):
+        for users in (0, 5):
+            samples = loaded(Endpoint(), Drive(requests=what, users=users, until_s=inf))
+            assert all(sample.sent_s >= sample.due_s for sample in samples)
+
+
 def test_nobody_begins_after_the_end() -> None:
     assert len(loaded(Endpoint(), Drive(requests=requests([0.0, 0.01, 9.0]), until_s=1.0))) == 2
     assert len(loaded(Endpoint(), Drive(requests=requests([9.0, 9.0]), users=2, until_s=1.0))) == 0

@@ -40,7 +40,7 @@ async def drive(target: Target, what: Drive) -> list[Sample]:
     for row, pause_s, body in rows:
         if pause_s >= what.until_s:
             break
-        await asyncio.sleep(max(0.0, pause_s - now_s()))
+        await _until(pause_s, now_s)
         samples.append(Sample(row=row, due_s=pause_s))
         tasks.append(asyncio.ensure_future(target.ask(samples[-1], body, now_s)))
     await asyncio.gather(*tasks)
@@ -55,6 +55,12 @@ def _rows(target: Target, what: Drive, random: Random) -> Iterator[tuple[int, fl
         yield row, float(requests.arrival_s[row]), target.body(text, int(requests.output[row]))
 
 
+async def _until(due_s: float, now_s: Callable[[], float]) -> None:
+    """Come back at that time or after it, never before: a loop that counts milliseconds wakes early."""
+    while (left_s := due_s - now_s()) > 0.0:
+        await asyncio.sleep(left_s)
+
+
 async def _user(
     target: Target, what: Drive, rows: Iterator[tuple[int, float, bytes]], now_s: Callable[[], float]
 ) -> list[Sample]:
@@ -64,8 +70,7 @@ async def _user(
         due_s = now_s() + pause_s
         if due_s >= what.until_s:
             break
-        if pause_s:
-            await asyncio.sleep(pause_s)
+        await _until(due_s, now_s)
         samples.append(Sample(row=row, due_s=due_s))
         await target.ask(samples[-1], body, now_s)
     return samples
