@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from tests.scheduling.queue_case import play, queue
 from datahall.scheduling.curves import bins_of, waiting
 from datahall.scheduling.machine import Machine, plain_machine
 from datahall.scheduling.metrics import metrics_of
-from datahall.scheduling.run import Outage
+from datahall.scheduling.run import Outage, too_large
 
 
 def leaves(sizes: tuple[int, ...], pods: tuple[int, ...], ratio: float = 4.0) -> Machine:
@@ -40,6 +41,23 @@ def test_a_job_that_may_come_to_lie_across_leaves_does_not_pass_into_a_promise(p
     )  # fmt: skip
     run = play(jobs, policy, machine)  # type: ignore[arg-type]
     assert run.first_s.tolist() == [0, 0, 0, 20, 30]
+
+
+def test_a_job_that_crosses_leaves_anyway_passes_where_its_own_time_lets_it() -> None:
+    """Half of the 10 s of E is network across leaves, at a quarter: across pods, at an eighth, 4.5 / 2.5 as long.
+
+    B wants all four nodes and is promised 30, when A is gone; E takes 18 at most and may pass, from 1 on.
+    """
+    jobs = queue((0, 30, 8), (0.5, 10, 32), (1, 10, 24), network_fraction=(0.0, 0.0, 0.5))
+    for policy in ("backfill", "conservative"):
+        assert play(jobs, policy, leaves((2, 2), (0, 0))).first_s.tolist() == [0, 30, 1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("chips", "cannot"), [(13, False), (14, True)])
+def test_a_job_needs_a_node_for_each_of_its_larger_parts(chips: int, cannot: bool) -> None:
+    """On three nodes 13 chips are 5 + 4 + 4 and 14 are 5 + 5 + 4: of nodes with five there is one."""
+    machine = msgspec.structs.replace(plain_machine(4, 4), chips=np.array([5, 4, 4, 4]))
+    assert too_large(queue((0, 1, chips)), machine).tolist() == [cannot]
 
 
 @settings(max_examples=60, deadline=None)
