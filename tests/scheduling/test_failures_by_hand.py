@@ -51,6 +51,14 @@ def test_failures_take_what_was_lost_and_what_it_took_to_begin_again() -> None:
     assert found.goodput_fraction == pytest.approx(100 / 115)
 
 
+def test_a_job_that_is_stopped_before_it_has_begun_again_has_lost_that_time_alone() -> None:
+    """Stopped at 50, again at 71 with 20 of the 60 s gone that it takes to begin: 60 and 100 s from 72 on."""
+    outages = tuple(Outage(nodes=(0,), start_s=at, duration_s=1.0) for at in (50.0, 71.0))
+    run = play(queue((0, 100, 8)), "fifo", plain_machine(1, 8), outages=outages, restart_s=60.0)
+    assert run.end_s.tolist() == [232]
+    assert (run.failed_s, run.restart_s, run.useful_s) == (8 * 50, 8 * 80, 8 * 100)
+
+
 def test_a_job_of_pieces_is_not_done_before_the_last_of_them() -> None:
     """One half ends at 10.  The other loses its node at 5, goes on where the first was, and loses that at 12."""
     gone = tuple(Outage(nodes=(node,), start_s=at, duration_s=inf) for node, at in ((0, 5.0), (1, 12.0)))
