@@ -48,12 +48,8 @@ def check_cost(scenario: Scenario) -> None:
             field="life",
             hint=option("depreciation", "annuity"),
         )
-    if of_chip and asked.depreciation != "market" and asked.age_s is not None:
-        raise ScenarioError(
-            does_nothing("hardware_age", "an annuity costs the same every year"),
-            field="hardware_age",
-            hint=option("depreciation", "market"),
-        )
+    if of_chip:
+        _check_age(asked)
 
 
 def check_places(scenario: Scenario) -> None:
@@ -89,13 +85,7 @@ def check_buying(scenario: Scenario) -> None:
     for name, needs in terms().items():
         if scenario.given(name) and not set(needs) & set(ways):
             raise unweighed(name, needs[0], ways)
-    asked = scenario.one(Ownership)
-    if asked.depreciation != "market" and asked.age_s is not None:
-        raise ScenarioError(
-            does_nothing("hardware_age", "an annuity costs the same every year"),
-            field="hardware_age",
-            hint=option("depreciation", "market"),
-        )
+    _check_age(scenario.one(Ownership))
 
 
 def unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError:
@@ -105,6 +95,12 @@ def unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError
         field=name,
         hint=option("buy", ",".join((*ways, way))),
     )
+
+
+def _check_age(asked: Ownership) -> None:
+    """Refuse an age of what is paid evenly, as anything is but a run that was published."""
+    for error in asked.ageless("annuity"):
+        raise error
 
 
 def _other(of_chip: bool) -> str:
