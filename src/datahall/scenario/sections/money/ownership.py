@@ -8,11 +8,13 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Name, Quantity, Share
+from datahall.scenario.kinds.numbers import LONGEST_YEARS
 from datahall.scenario.sections.money.purchase import MOST_USD
 from datahall.scenario.words import DEPRECIATIONS, Depreciation
+from datahall.units import YEAR_S
 
 USUAL_OWNER = "neocloud"
-LONGEST_LIFE_S = 100 * 365.25 * 86400.0
+LONGEST_LIFE_S = LONGEST_YEARS * YEAR_S
 CAPITAL, SPACE, RUNNING = "capital", "space", "running"  # groups of inputs
 
 
