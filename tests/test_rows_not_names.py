@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from tests.house import HOUSE, MODULES, each, each_module, inside, parsed, texts
 
-from datahall.catalog.entries.link import LinkWiring
+from datahall.catalog.entries.network.link import LinkWiring
 from datahall.catalog.entries.offer import PRICE_KINDS, PriceKind
 from datahall.catalog.number_formats import GROUP_SCALED
 from datahall.fabric.collectives.algorithms.moves import MOVES

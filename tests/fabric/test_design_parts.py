@@ -13,7 +13,7 @@ from tests.fabric.designs import design
 from tests.fabric.topologies import WIRE
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.switch import Switch
+from datahall.catalog.entries.network.switch import Switch
 from datahall.errors import DatahallError, ScenarioError, UnsupportedError
 from datahall.fabric.design.bill import Bill, bill, estimates, has_circuit_switches
 from datahall.fabric.design.built import preset

@@ -9,7 +9,7 @@ import msgspec
 from datahall.basis import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.link import Link
+from datahall.catalog.entries.network.link import Link
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.algorithms.torus import closes
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library

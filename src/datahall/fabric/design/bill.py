@@ -12,9 +12,9 @@ import msgspec
 
 from datahall.breakdown import Breakdown, Source, assumed, derived, fact, product, total
 from datahall.catalog import Catalog
-from datahall.catalog.entries.cable import Cable
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.switch import Switch
+from datahall.catalog.entries.network.cable import Cable
+from datahall.catalog.entries.network.switch import Switch
 from datahall.catalog.fact import Fact
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import Parts, cable_for, parts_of
