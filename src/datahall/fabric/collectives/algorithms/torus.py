@@ -11,7 +11,7 @@ import numpy as np
 from datahall.errors import InfeasibleError, option
 from datahall.fabric.collectives.algorithms.bus import Collective, Number
 from datahall.fabric.collectives.algorithms.moves import MOVES
-from datahall.fabric.topology.sides import CUBE_SIDE
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
 
 
 def bucket_all_gather_time(

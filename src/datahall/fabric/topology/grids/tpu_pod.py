@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import Fabric, Ints, Wire
-from datahall.fabric.topology.sides import CUBE_SIDE
-from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
+from datahall.fabric.topology.grids.torus import torus
 
 Bools = NDArray[np.bool_]
 
