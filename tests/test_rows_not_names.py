@@ -265,7 +265,7 @@ def test_a_look_by_name_is_known_when_seen(text: str, asks: bool) -> None:
 # and what each engine is started with
 KNOW_ENGINES = (
     "scenario/", "silicon/calibration.py", "inference/step/kernels.py", "validation/",
-    "workload/traffic/trace_format.py", "planner/artefacts/",
+    "workload/traffic/recorded/trace_format.py", "planner/artefacts/",
 )  # fmt: skip
 
 

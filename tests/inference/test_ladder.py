@@ -18,7 +18,7 @@ from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.closed_form.techniques import Effect, Setting, Technique
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)
 LOAD = Load(prompt=1000.0, output=250.0)

@@ -21,7 +21,7 @@ from datahall.inference.closed_form.techniques import (
 )
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import Precision
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)

@@ -17,7 +17,7 @@ from datahall.planner.training.money import aim as training
 from datahall.scenario import aims
 from datahall.scenario.aims import AIM_ROWS, AimRow
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import AIMS, Aims
 from datahall.units import fmt
 

@@ -21,9 +21,9 @@ from datahall.inference.engine.build import replica_of, speculation_of
 from datahall.inference.engine.replica import Replica, joined
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Prefix
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.scenario.words import FREE_DRAFT
 from datahall.units import fmt, short
 from datahall.workload.traffic.traffic import Traffic as Requests

@@ -33,7 +33,7 @@ from datahall.inference.closed_form.techniques import (
 from datahall.inference.early import check_format
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.step.kernels import sharding_of
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import COMMON, PRESETS
 
 GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate

@@ -35,7 +35,7 @@ from datahall.inference.step.column import (
 )
 from datahall.inference.step.price import round_token_budget
 from datahall.inference.step.table import StepTable
-from datahall.scenario.sections.promise import USUAL_PERCENTILE
+from datahall.scenario.sections.wanted.promise import USUAL_PERCENTILE
 
 POINTS = 48  # of the curve
 MOST_PROMPTS, MOST_PROMPTS_OF_RANKS = 8, 32  # that are told apart in one step

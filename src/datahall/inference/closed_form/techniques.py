@@ -21,7 +21,7 @@ from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import short
 from datahall.workload.precision import Precision, block_scaled
 

@@ -11,8 +11,8 @@ from datahall.inference.early import check_drafts, check_format, check_switched
 from datahall.inference.engine.asked import implied_chip
 from datahall.planner.serving.refusal import Refused, nothing_serves
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.workload.precision import Precision
 
 USUAL_KINDS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")

@@ -17,9 +17,9 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
 from datahall.workload.precision import HALVES

@@ -15,7 +15,7 @@ from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import Aims
 from datahall.training.pipeline.execution import Execution
 
