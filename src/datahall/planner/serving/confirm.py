@@ -1,22 +1,25 @@
-"""Candidates simulated under their load: replicas are added until the limits are kept, or taken away while they are."""
+"""Candidates simulated under their load, with the fewest replicas with which they keep the limits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, isfinite
+from math import ceil
 from typing import NamedTuple, get_args
 
 import msgspec
 
 from datahall.basis import Basis
+from datahall.inference.closed_form.conversations import stay_of
 from datahall.inference.closed_form.fleet_state import closed_form, requests_per_s, under_way_of
+from datahall.inference.closed_form.steady_state import at_concurrency
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.span import EDGE_STAYS, enough_turns, measured_window, stay_s, warm_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand
-from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, length_of
+from datahall.planner.serving.fewest import fewest
+from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, glance, length_of
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
@@ -26,12 +29,9 @@ from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
 RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
+HOPELESS = 0.8  # of the share that has to keep the limits: what begins with less does not end with enough
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
-STEP, MOST_ADDED = (
-    0.05,
-    1.0,
-)  # of the replicas: the first step of the search, and as many as are added at most
-RESOLUTION = 0.01  # of the replicas, at which the search ends
+MOST_ADDED = 1.0  # of the replicas: as many are added at most
 
 
 class Confirmed(NamedTuple):
@@ -70,49 +70,45 @@ def confirmed(candidates: Sequence[Candidate], *, seed: int, aim: Aim = CHIPS) -
 
 
 def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
-    """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom on top.
+    """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom.
 
-    From what the closed form asks for in steps that double, up or down, until one keeps the limits and a smaller one
-    does not; then halfway between the two.  Fewer than hold the load in closed form are not tried: in a run that ends,
-    their queue has not grown as far as it will.
+    Fewer than hold the load in closed form are not tried: in a run that ends, their queue does not grow to its end.
     """
     least = candidate.num_bound
-    most = most or max(least, ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
-    tried = min(max(least, candidate.num_replicas), most)
-    step = max(1, round(STEP * tried))
-    best = _simulated(candidate, tried, seed)
-    broken, enough = (0, tried) if best.keeps else (tried, 0)
-    while (broken < most and not enough) or (enough > least and not broken):
-        tried = max(least, enough - step) if enough else min(most, broken + step)
-        found, step = _simulated(candidate, tried, seed), 2 * step
-        best = found if found.keeps or not enough else best
-        broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    while best.keeps and enough - max(broken, least - 1) > max(1.0, RESOLUTION * enough):
-        tried = (max(broken, least - 1) + enough) // 2
-        found = _simulated(candidate, tried, seed)
-        best = found if found.keeps else best
-        broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    return msgspec.structs.replace(best, num_fewer=enough - broken if best.keeps and broken else 0)
+    most = max(least, most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
+    known: dict[int, Candidate] = {}
+
+    def at(count: int) -> Candidate:
+        if count not in known:
+            known[count] = _simulated(candidate, count, seed)
+        return known[count]
+
+    found = fewest(lambda count: at(count).keeps, expected=candidate.num_replicas, least=least, most=most)
+    best = at(min(found.enough, most))
+    fewer = best.num_replicas - found.broken if best.keeps and found.broken >= least else 0
+    return msgspec.structs.replace(best, num_fewer=fewer)
 
 
 def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
     """Some of so many replicas under their share of the load."""
     demand, each = candidate.demand, candidate.full_rate_per_s / count
-    waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
-    stay_s = waits_s + candidate.state.tpot_s * demand.load.output
     recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
-    long = length_of(
-        candidate.held, each, count, stay_s, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
-    )
+    long = length_of(candidate.held, each, count, least_replicas=recorded)
     fleet = Fleet(
         pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)
     )
     if demand.reuse is not None:
         run = _in_turns(candidate, fleet, long.rate_per_s, seed)
     else:
-        run = in_share(fleet, demand, long, long.num_replicas / count, seed)
+        share, good = long.num_replicas / count, HOPELESS * demand.promise.percentile
+        run = in_share(fleet, demand, glance(long), share, seed)
+        if run.good_fraction >= good and glance(long) != long:
+            run = in_share(fleet, demand, long, share, seed)
     added = count - candidate.num_replicas
-    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
+    found = msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
+    if demand.users and demand.reuse is None and found.keeps:
+        found = msgspec.structs.replace(found, hurried=_hurried(candidate, fleet, count, seed))
+    return found
 
 
 def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
@@ -198,6 +194,34 @@ def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> Se
         measure_rows=window.num_rows,
         most_arrivals=num_requests,
         drain_apart=True,
+    )
+
+
+def _hurried(candidate: Candidate, fleet: Fleet, count: int, seed: int) -> ServingRun:
+    """The users without headroom, who ask again as soon as they have their answer and have thought."""
+    demand, (pool,) = candidate.demand, fleet.pools
+    assert demand.traffic.users is not None
+    num = max(1, round(demand.users * pool.count / count))
+    users = msgspec.structs.replace(demand.traffic.users, num=num)
+    each = num / pool.count / pool.replica.dp
+    state = at_concurrency(candidate.held.curve, each, candidate.held.load, think_s=demand.think_s)
+    stay = stay_of(candidate.held.load, state)
+    num_requests = max(REQUESTS_SIMULATED, STAYS_SIMULATED * num)
+    asked = msgspec.structs.replace(demand.traffic, users=users, num_requests=num_requests)
+    coming_s = num_requests * (stay + demand.think_s) / num
+    window = measured_window(
+        coming_s, stay, num_requests=num_requests, first_s=warm_s(asked, stay, None, coming_s)
+    )
+    return simulate_serving(
+        fleet,
+        generate(asked, seed),
+        users=num,
+        users_over_s=stay + demand.think_s,
+        slo=demand.promise,
+        seed=seed,
+        warmup_s=window.start_s,
+        measure_until_s=window.end_s,
+        measure_rows=window.num_rows,
     )
 
 
