@@ -209,9 +209,15 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
-        least = self.demand.promise.percentile
-        runs = (self.run,) if self.hurried is None else (self.run, self.hurried)
-        return all(run is not None and run.stable and run.good_fraction >= least for run in runs)
+        return self._keeps(self.run) and (self.hurried is None or self.serves_hurried)
+
+    @property
+    def serves_hurried(self) -> bool:
+        """Whether users who ask again at once were simulated, and enough of their requests kept both limits."""
+        return self._keeps(self.hurried)
+
+    def _keeps(self, run: ServingRun | None) -> bool:
+        return run is not None and run.stable and run.good_fraction >= self.demand.promise.percentile
 
 
 class Proposal(Candidate, frozen=True, kw_only=True):

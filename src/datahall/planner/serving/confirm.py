@@ -19,7 +19,15 @@ from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.fewest import fewest
-from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, glance, length_of
+from datahall.planner.serving.length import (
+    REQUESTS_SIMULATED,
+    STAYS_SIMULATED,
+    USUALLY_SIMULATED,
+    Length,
+    glance,
+    length_of,
+    wide,
+)
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
@@ -79,36 +87,55 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     known: dict[int, Candidate] = {}
 
     def at(count: int) -> Candidate:
+        """Under the load, where its users find the limits kept: others need not be."""
         if count not in known:
-            known[count] = _simulated(candidate, count, seed)
+            so_many = msgspec.structs.replace(
+                candidate, num_replicas=count, num_added=count - candidate.num_replicas
+            )
+            known[count] = _hurried(so_many, seed)
+            if known[count].hurried is None or known[count].serves_hurried:
+                known[count] = _loaded(known[count], seed)
         return known[count]
 
     found = fewest(lambda count: at(count).keeps, expected=candidate.num_replicas, least=least, most=most)
     best = at(min(found.enough, most))
+    if best.run is None:
+        best = _loaded(best, seed)
     fewer = best.num_replicas - found.broken if best.keeps and found.broken >= least else 0
     return msgspec.structs.replace(best, num_fewer=fewer)
 
 
-def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
-    """Some of so many replicas under their share of the load."""
-    demand, each = candidate.demand, candidate.full_rate_per_s / count
+def _loaded(candidate: Candidate, seed: int) -> Candidate:
+    """Some of its replicas under their share of the load."""
+    demand, count = candidate.demand, candidate.num_replicas
+    each = candidate.full_rate_per_s / count
     recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
     long = length_of(candidate.held, each, count, least_replicas=recorded)
-    fleet = Fleet(
-        pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)
-    )
     if demand.reuse is not None:
-        run = _in_turns(candidate, fleet, long.rate_per_s, seed)
+        run = _in_turns(candidate, _fleet(candidate, long.num_replicas), long.rate_per_s, seed)
     else:
-        share, good = long.num_replicas / count, HOPELESS * demand.promise.percentile
-        run = in_share(fleet, demand, glance(long), share, seed)
-        if run.good_fraction >= good and glance(long) != long:
-            run = in_share(fleet, demand, long, share, seed)
-    added = count - candidate.num_replicas
-    found = msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
-    if demand.users and demand.reuse is None and found.keeps:
-        found = msgspec.structs.replace(found, hurried=_hurried(candidate, fleet, count, seed))
-    return found
+        run = _singly(candidate, count, long, seed)
+    return msgspec.structs.replace(candidate, run=run)
+
+
+def _fleet(candidate: Candidate, count: int) -> Fleet:
+    return Fleet(pools=(Pool(replica=candidate.replica, count=count, table=candidate.held.price.table),))
+
+
+def _singly(candidate: Candidate, count: int, long: Length, seed: int) -> ServingRun:
+    """Single requests: at a glance, for as long as it takes, of more replicas; each where it may change the answer."""
+    demand, least = candidate.demand, candidate.demand.promise.percentile
+
+    def played(length: Length) -> ServingRun:
+        num = length.num_replicas
+        return in_share(_fleet(candidate, num), demand, length, num / count, seed)
+
+    first, more = glance(long), wide(long, count)
+    run = played(first)
+    if first != long and run.good_fraction >= HOPELESS * least:
+        run = played(long)
+    keeps = run.stable and run.good_fraction >= least
+    return played(more) if more != long and not keeps and run.good_fraction >= HOPELESS * least else run
 
 
 def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
@@ -197,11 +224,14 @@ def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> Se
     )
 
 
-def _hurried(candidate: Candidate, fleet: Fleet, count: int, seed: int) -> ServingRun:
-    """The users without headroom, who ask again as soon as they have their answer and have thought."""
-    demand, (pool,) = candidate.demand, fleet.pools
-    assert demand.traffic.users is not None
-    num = max(1, round(demand.users * pool.count / count))
+def _hurried(candidate: Candidate, seed: int) -> Candidate:
+    """Its users, where it has some, without headroom, who ask again as soon as they are answered and have thought."""
+    demand = candidate.demand
+    if demand.traffic.users is None or demand.reuse is not None:
+        return candidate
+    fleet = _fleet(candidate, min(candidate.num_replicas, USUALLY_SIMULATED))
+    (pool,) = fleet.pools
+    num = max(1, round(demand.users * pool.count / candidate.num_replicas))
     users = msgspec.structs.replace(demand.traffic.users, num=num)
     each = num / pool.count / pool.replica.dp
     state = at_concurrency(candidate.held.curve, each, candidate.held.load, think_s=demand.think_s)
@@ -212,7 +242,7 @@ def _hurried(candidate: Candidate, fleet: Fleet, count: int, seed: int) -> Servi
     window = measured_window(
         coming_s, stay, num_requests=num_requests, first_s=warm_s(asked, stay, None, coming_s)
     )
-    return simulate_serving(
+    run = simulate_serving(
         fleet,
         generate(asked, seed),
         users=num,
@@ -223,6 +253,7 @@ def _hurried(candidate: Candidate, fleet: Fleet, count: int, seed: int) -> Servi
         measure_until_s=window.end_s,
         measure_rows=window.num_rows,
     )
+    return msgspec.structs.replace(candidate, hurried=run)
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
