@@ -70,6 +70,7 @@ def plan_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -223,6 +224,8 @@ def plan_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None
@@ -900,6 +903,7 @@ def show_techniques(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -979,6 +983,8 @@ def show_techniques(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None
@@ -2557,6 +2563,7 @@ def simulate_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -2704,6 +2711,8 @@ def simulate_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None

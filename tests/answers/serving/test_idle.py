@@ -61,7 +61,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "handoff": ("1 GB/s", {"disaggregated": "prefill=1,decode=1"}),
     "batching": ("static", {}), "token_budget": (256, {}), "max_sequences": (2, {}), "block_tokens": (4096, {}),
     "chunked_prefill": (False, {}), "mixed_steps": (False, {}), "whole_prompt_blocks": (False, {}),
-    "whole_output_blocks": (True, {}), "prefix_caching": (False, {}), "preemption": ("swap", {}),
+    "whole_output_blocks": (True, {}), "prefix_caching": (False, {}), "graphs": (False, {}), "preemption": ("swap", {}),
     "expert_exchange": ("all-to-all", EXPERTS | {"tp": 2}), "memory_fraction": ("50 %", {}), "reserved": ("60 GB", {}),
     "host_step": ("5 ms", {}), "host_sequence": ("1 ms", {}), "wait": ("50 ms", {"batching": "dynamic"}),
     "first_token": ("100 ms", {}), "routing": ("session", {}), "affinity_load": (2.0, {"routing": "prefix-affinity"}),

@@ -15,7 +15,7 @@ from datahall.errors import DatahallError
 DEEPSEEK = {"model": "deepseek-v3", "users": "500", "precision": "fp8"}
 TUNED = {
     **SMALL, "draft": "ngram", "num_draft": "4", "adapters": "20", "adapter_rank": "24", "resident_adapters": "8",
-    "max_context": "16000", "token_budget": "4096", "max_sequences": "64", "prefix_caching": "false",
+    "max_context": "16000", "token_budget": "4096", "max_sequences": "64", "prefix_caching": "false", "graphs": "false",
     "memory_fraction": "0.85",
 }  # fmt: skip
 SGLANG = {"engine": "sglang"}
@@ -55,6 +55,7 @@ def test_what_somebody_says_of_the_engine_is_told_it() -> None:
     assert words["--gpu-memory-utilization"] == "0.85"
     assert "--no-enable-prefix-caching" in words
     assert "--enable-chunked-prefill" in words
+    assert "--enforce-eager" in words
     assert json.loads(words["--speculative-config"]) == {"method": "ngram", "num_speculative_tokens": 4}
     assert words["--max-loras"] == "8"
     assert words["--max-cpu-loras"] == "20"
@@ -69,6 +70,7 @@ def test_the_same_in_the_words_of_sglang() -> None:
     assert words["--context-length"] == "16000"
     assert words["--mem-fraction-static"] == "0.85"
     assert "--disable-radix-cache" in words
+    assert words.keys() >= {"--disable-decode-cuda-graph", "--disable-prefill-cuda-graph"}
     assert words["--speculative-algorithm"] == "NGRAM"
     assert words["--speculative-num-draft-tokens"] == "4"
     assert words["--max-lora-rank"] == "24"
