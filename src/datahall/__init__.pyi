@@ -920,6 +920,13 @@ def show_techniques(
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     cached: str | float = "30%",
+    window: str | int = 512,
+    summary: str | float = "25%",
+    summary_requests: str | int = 10,
+    small: str = "",
+    easy: str | float = "50%",
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
     on: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
@@ -927,9 +934,10 @@ def show_techniques(
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together.
+    """The ladder of serving: no cache, batching, paging, graphs, formats, caches, drafts, a smaller model.
 
-    The rate is what one replica gets.
+    The rate is what one replica gets. What an engine has is taken away, each technique stands alone,
+    then the best together; what changes the answers stands apart.
 
     Parameters
     ----------
@@ -1017,6 +1025,20 @@ def show_techniques(
         Share of requests that must keep both limits. (default 95)
     cached : str | float
         Share of a prompt that a prefix cache finds. (default 30%)
+    window : str | int
+        Tokens that a layer sees where attention has a window. (default 512)
+    summary : str | float
+        Share of a prompt that is left of it in a summary. (default 25%)
+    summary_requests : str | int
+        Requests that read a summary before the next is written. (default 10)
+    small : str
+        Smaller model (default: of the same family and tokens, a quarter of the parameters at most).
+    easy : str | float
+        Share of the requests that the smaller model answers where they are told apart. (default 50%)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     domain : str | int | None
@@ -1035,6 +1057,7 @@ def show_techniques(
         datahall show techniques llama-3.1-70b --chip h200 --rate 5
         datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
         datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
+        datahall show techniques llama-3.1-70b --chip h200 --rate 5 --max-context 8k --small llama-3.2-3b --easy 80%
     """
 
 def show_memory(

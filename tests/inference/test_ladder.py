@@ -91,8 +91,26 @@ def test_without_batching_a_chip_serves_one_answer_after_the_other(shelf: Catalo
 
 
 def test_what_an_engine_has_is_taken_away_and_what_it_lacks_is_offered(found: Ladder) -> None:
-    assert [one.name for one in found.without] == ["one request at a time", "without chunked prefill"]
+    assert [one.name for one in found.without] == [
+        "one request at a time",
+        "without chunked prefill",
+        "without a KV cache",
+        "contiguous cache",
+        "without graphs",
+    ]
     assert "chunked prefill" not in {one.name for one in found.alone}
+
+
+def test_graphs_are_shown_to_fade(found: Ladder) -> None:
+    assert [batch for batch, _ in found.launching] == list(BATCHES)
+    ratios = [ratio for _, ratio in found.launching]
+    assert ratios == sorted(ratios, reverse=True)
+    assert ratios[0] > ratios[-1] >= 1.0
+
+
+def test_no_cache_is_the_worst_of_all(found: Ladder) -> None:
+    least = min(found.without, key=lambda one: one.most_per_s)
+    assert least.name == "without a KV cache"
 
 
 def test_speculation_is_shown_to_fade(found: Ladder) -> None:

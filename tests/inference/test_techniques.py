@@ -12,13 +12,13 @@ from datahall.inference.closed_form.techniques import (
     disaggregated,
     effect,
     narrow_cache,
-    one_by_one,
     prefix_cached,
     prompt_time,
     quantised,
     speculative,
     speed_up,
 )
+from datahall.inference.closed_form.without import one_by_one
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
 from datahall.scenario.sections.promise import Promise

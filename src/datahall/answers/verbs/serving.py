@@ -108,7 +108,7 @@ VERBS = (
     ),
     Verb(
         name="show techniques",
-        about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
+        about="the ladder of serving: no cache, batching, paging, graphs, formats, caches, drafts, a smaller model",
         answer="serving.techniques:show_techniques",
         check="inference.closed_form.early:check_techniques",
         takes=(
@@ -117,6 +117,8 @@ VERBS = (
             Takes("traffic", only=("rate", "lengths…")),
             Takes("promise"),
             Takes("prefix"),
+            Takes("lighter"),
+            Takes("purchase", only=("provider", "price")),
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
         ),
@@ -131,8 +133,10 @@ VERBS = (
             "llama-3.1-70b --chip h200 --rate 5",
             'llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"',
             "deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp",
+            "llama-3.1-70b --chip h200 --rate 5 --max-context 8k --small llama-3.2-3b --easy 80%",
         ),
-        details="The rate is what one replica gets.",
+        details="The rate is what one replica gets. What an engine has is taken away, each technique stands alone, "
+        "then the best together; what changes the answers stands apart.",
         turned=("train", "show training-techniques"),
     ),
     Verb(
