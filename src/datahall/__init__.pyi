@@ -894,6 +894,10 @@ def show_techniques(
     resident_adapters: str | int | None = None,
     adapter_zipf: str | float = "1",
     attention_adapters: bool = False,
+    host_cache: str | float = "0B",
+    host_link: str | float | None = None,
+    drive_cache: str | float = "0B",
+    drive_rate: str | float | None = None,
     max_context: str | int | None = None,
     token_budget: str | int | None = None,
     max_sequences: str | int | None = None,
@@ -916,6 +920,8 @@ def show_techniques(
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
     spread: str | float | None = None,
+    turns: str | float | None = None,
+    think: str | float | None = None,
     ttft: str | float = "1s",
     tpot: str | float = "50ms",
     percentile: str | float = 95,
@@ -973,6 +979,14 @@ def show_techniques(
         Zipf exponent of the adapters' popularity; 0: all alike. (default 1)
     attention_adapters : bool
         Adapters beside attention alone, not the dense MLPs.
+    host_cache : str | float
+        Memory of a replica's hosts for blocks of cache that leave the chips. (default 0B)
+    host_link : str | float | None
+        Rate between a chip and its host, one way (default: the chip's link).
+    drive_cache : str | float
+        Drives for blocks that leave the hosts' memory. (default 0B)
+    drive_rate : str | float | None
+        Rate of a chip's share of the drives (default: as servers are sold).
     max_context : str | int | None
         Longest sequence it accepts (default: the model's).
     token_budget : str | int | None
@@ -1017,6 +1031,10 @@ def show_techniques(
         Tokens of an answer (default: the preset's; 250 beside a prompt alone).
     spread : str | float | None
         Standard deviation of lengths over their mean.
+    turns : str | float | None
+        Mean turns of a conversation.
+    think : str | float | None
+        Pause of a user between answer and next request.
     ttft : str | float
         Most time to the first token. (default 1s)
     tpot : str | float
@@ -1058,6 +1076,7 @@ def show_techniques(
         datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
         datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
         datahall show techniques llama-3.1-70b --chip h200 --rate 5 --max-context 8k --small llama-3.2-3b --easy 80%
+        datahall show techniques llama-3.1-70b --chip h100-sxm --tp 4 --rate 1 --isl 500 --turns 6 --think 5min --ttft 2s
     """
 
 def show_memory(

@@ -88,6 +88,38 @@ def routed_tables(found: Climbed) -> tuple[Table, ...]:
     )
 
 
+def tiers_tables(found: Climbed) -> tuple[Table, ...]:
+    """What caches find of conversations, tier below tier; nothing where no request is a turn of one."""
+    if not found.tiers:
+        return ()
+    as_it_is = found.tiers[0].held_per_s
+    return (
+        Table(
+            title="what is found of conversations",
+            columns=(
+                Column("cache"),
+                Column("room", "bytes", key="size_bytes"),
+                Column("found", "fraction"),
+                Column("below the chips", "fraction", key="below_fraction"),
+                Column("lifted in", "s", key="lifted_s"),
+                Column("held by a chip [1/s]", "count", key="chip_requests_per_s"),
+                Column("gain", "ratio"),
+                Column("mean TTFT", "s", key="ttft_s"),
+                COST,
+            ),
+            rows=tuple(
+                (
+                    one.name, _known(one.size_bytes), _known(one.found_fraction), _known(one.below_fraction),
+                    _known(one.lifted_s), one.held_per_s, one.held_per_s / as_it_is if as_it_is else None,
+                    _known(one.ttft_s), found.million_usd(one.held_per_s),
+                )
+                for one in found.tiers
+            ),
+            note="shares and times at the rate asked; what is held finds less, for more comes into the same room",
+        ),
+    )  # fmt: skip
+
+
 def places_tables(found: Climbed) -> tuple[Table, ...]:
     """The cache of a rank divided in pages or not; nothing where layers keep no more than they fill."""
     places = found.ladder.places

@@ -7,13 +7,14 @@ from math import isfinite
 from datahall.answer import Answer, StackChart, keyed
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.serving.idle import cut_share, idle_in_closed_form
+from datahall.answers.serving.idle import cut_share, idle_in_closed_form, idle_tiers_of_turns
 from datahall.answers.serving.technique_tables import (
     alone_table,
     fading_table,
     lighter_table,
     places_tables,
     routed_tables,
+    tiers_tables,
     together_table,
 )
 from datahall.answers.serving.words import all_cut, described, implied, on_switches
@@ -76,6 +77,7 @@ def _answer(scenario: Scenario, found: Climbed) -> Answer:
             together_table(found),
             lighter_table(found),
             *routed_tables(found),
+            *tiers_tables(found),
             *places_tables(found),
             fading_table(found),
         ),
@@ -89,6 +91,7 @@ def _answer(scenario: Scenario, found: Climbed) -> Answer:
             *cut_share(scenario, cut, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
             *idle_in_closed_form(scenario, plain.replica),
+            *idle_tiers_of_turns(scenario, bool(found.tiers)),
             *implied(scenario),
             *on_switches([plain.replica]),
         ),

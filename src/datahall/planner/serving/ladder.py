@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import msgspec
 
+from datahall.cluster.host import host_of
 from datahall.cluster.wiring import wiring_of
 from datahall.economics.market import Market, market_of
+from datahall.inference.closed_form.conversations import in_turns, reuse
 from datahall.inference.closed_form.ladder import GROUPS, Ladder, ladder
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.smaller import smaller_of
+from datahall.inference.closed_form.tiers import Stores, Tiered, tiers_of
 from datahall.inference.engine.asked import deployment_of
 from datahall.inference.engine.build import replica_of, speculation_of
 from datahall.scenario.requests import requests_of
@@ -34,6 +38,7 @@ class Climbed(NamedTuple):
     precision: str
     market: Market
     nobody_sells: bool  # whoever is asked
+    tiers: tuple[Tiered, ...]  # of caches; nothing where no request is a turn of a conversation
 
     def million_usd(self, held_per_s: float) -> float | None:
         """What a million tokens of answers cost where a chip holds so many requests; None where nobody prices it."""
@@ -54,7 +59,9 @@ def climbed(scenario: Scenario) -> Climbed:
     assert said.rate_per_s is not None
     traffic = requests_of(said, deployment.max_context or model.max_context)
     replica = replica_of(
-        msgspec.structs.replace(deployment, draft="", tp=deployment.tp or GROUPS[-1]),
+        msgspec.structs.replace(
+            deployment, draft="", tp=deployment.tp or GROUPS[-1], host_cache_bytes=0.0, drive_cache_bytes=0.0
+        ),
         model,
         catalog,
         wiring_of(scenario),
@@ -62,20 +69,41 @@ def climbed(scenario: Scenario) -> Climbed:
     )
     bought = scenario.one(Purchase)
     anybody = msgspec.structs.replace(bought, providers=())
+    steps = ladder(
+        replica,
+        load_of(traffic),
+        scenario.one(Promise),
+        said.rate_per_s,
+        cached=scenario.one(Prefix).cached_fraction,
+        speculation=speculation,
+        small=catalog.model(lighter.small) if lighter.small else smaller_of(model, catalog.models()),
+        lighter=lighter,
+        tp=deployment.tp,
+    )
     return Climbed(
-        ladder=ladder(
-            replica,
-            load_of(traffic),
-            scenario.one(Promise),
-            said.rate_per_s,
-            cached=scenario.one(Prefix).cached_fraction,
-            speculation=speculation,
-            small=catalog.model(lighter.small) if lighter.small else smaller_of(model, catalog.models()),
-            lighter=lighter,
-            tp=deployment.tp,
-        ),
+        ladder=steps,
         traffic=traffic,
         precision=deployment.precision,
         market=market_of(replica.chip.name, "on-demand", bought, catalog),
         nobody_sells=market_of(replica.chip.name, "on-demand", anybody, catalog).price is None,
+        tiers=_tiers(scenario, steps, traffic, said.rate_per_s),
     )
+
+
+def _tiers(scenario: Scenario, steps: Ladder, traffic: Requests, rate_per_s: float) -> tuple[Tiered, ...]:
+    """Caches of conversations, with memory and drives as they are said, or as the chips' machine has them."""
+    if not in_turns(traffic):
+        return ()
+    setting, said = steps.setting, deployment_of(scenario)
+    num_chips = setting.replica.num_chips
+    host = host_of(setting.replica.chip, scenario.catalog.servers())
+    has_link = host.says_link or said.host_link_bytes_per_s is not None
+    stores = Stores(
+        host_bytes=(said.host_cache_bytes or num_chips * _published(host.memory_bytes)) if has_link else 0.0,
+        drive_bytes=(said.drive_cache_bytes or num_chips * _published(host.nvme_bytes)) if has_link else 0.0,
+    )
+    return tiers_of(setting, steps.promise, rate_per_s, reuse(traffic), stores)
+
+
+def _published(size_bytes: float) -> float:
+    return size_bytes if isfinite(size_bytes) else 0.0
