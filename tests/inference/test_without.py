@@ -68,6 +68,13 @@ def test_the_longer_the_answer_the_more_a_cache_is_worth(shelf: Catalog) -> None
     assert 1.0 < worth(2.0) < worth(20.0) < worth(200.0)
 
 
+def test_without_a_cache_its_room_does_not_matter(shelf: Catalog) -> None:
+    plain = setting(shelf, Load(prompt=500.0, output=50.0))
+    cramped = msgspec.structs.replace(plain, replica=msgspec.structs.replace(plain.replica, kv_blocks=3))
+    rates = [effect("", recomputed(one), PATIENT, 0.1).most_per_s for one in (plain, cramped)]
+    assert rates[0] == rates[1] > 0
+
+
 def test_weights_that_do_not_fit_are_refused_without_a_cache_too(shelf: Catalog) -> None:
     plain = setting(shelf, Load(prompt=500.0, output=50.0), model="llama-3.1-70b")
     with pytest.raises(InfeasibleError):
