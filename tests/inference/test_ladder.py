@@ -13,11 +13,11 @@ import pytest
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, InfeasibleError
-from datahall.inference.closed_form.ladder import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Effect, Setting, Technique
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.climb import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
+from datahall.inference.ladder.techniques import Effect, Setting, Technique
 from datahall.scenario.sections.promise import Promise
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)
@@ -210,9 +210,9 @@ def test_the_best_beside_the_best(
     techniques = tuple(
         Technique(name=name, change=technique(gain), weighs="weights" in name) for name, gain in gains.items()
     )
-    for module in ("ladder", "techniques"):
-        monkeypatch.setattr(f"datahall.inference.closed_form.{module}.effect", held)
-    monkeypatch.setattr("datahall.inference.closed_form.ladder._techniques", lambda *_: techniques)
+    for module in ("climb", "techniques"):
+        monkeypatch.setattr(f"datahall.inference.ladder.{module}.effect", held)
+    monkeypatch.setattr("datahall.inference.ladder.climb._techniques", lambda *_: techniques)
     found = climbed(shelf, tp=1)
     assert [step.name for step in found.together] == taken
     assert found.final.held_per_s == pytest.approx(LOAD.prompt * prod(gains[name] or 1.0 for name in taken))

@@ -51,10 +51,12 @@ def test_graphs_help_small_batches_and_never_hurt(shelf: Catalog) -> None:
 
 def test_no_part_of_a_step_is_shorter_than_its_launches(shelf: Catalog) -> None:
     """The head of a small model is one kernel, which a graph starts sooner."""
-    graphs, host = (price_steps(replica(shelf, graphs=how, model="gpt2")).table for how in (True, False))
+    graphs, host = (
+        price_steps(replica(shelf, graphs=how, model="smollm2-135m")).table for how in (True, False)
+    )
     assert graphs.head_s[1] < LAUNCH_S
     assert host.head_s[1] == pytest.approx(LAUNCH_S)
-    assert host.prefill_s.min() >= 12 * LAUNCH_S  # its layers
+    assert host.prefill_s.min() >= 30 * LAUNCH_S  # its layers
 
 
 def test_a_smaller_model_waits_longer_for_the_host(shelf: Catalog) -> None:

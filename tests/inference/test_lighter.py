@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from datahall.catalog import Catalog
-from datahall.inference.closed_form.shorter import summarised, windowed
-from datahall.inference.closed_form.smaller import instead, routed, smaller_of
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Effect, Setting, effect
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.ladder.shorter import summarised, windowed
+from datahall.inference.ladder.smaller import instead, routed, smaller_of
+from datahall.inference.ladder.techniques import Effect, Setting, effect
 from datahall.inference.simulation.lifecycle import E2E
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.scenario.requests import requests_of

@@ -7,7 +7,9 @@ import pytest
 
 from datahall.catalog import load as catalogue
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import (
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.techniques import (
     Setting,
     disaggregated,
     effect,
@@ -18,9 +20,7 @@ from datahall.inference.closed_form.techniques import (
     speculative,
     speed_up,
 )
-from datahall.inference.closed_form.without import one_by_one
-from datahall.inference.engine.engine import engine_on
-from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.without import one_by_one
 from datahall.scenario.sections.promise import Promise
 from datahall.workload.precision import Precision
 

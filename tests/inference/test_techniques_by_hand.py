@@ -11,7 +11,6 @@ from tests.inference.closed_form_case import flat, limits, linear, replace, smal
 from tests.inference.serving_case import replica as case
 
 from datahall.breakdown import derived
-from datahall.inference.closed_form import techniques, without
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import held
 from datahall.inference.closed_form.steady_state import (
@@ -19,6 +18,7 @@ from datahall.inference.closed_form.steady_state import (
     State,
 )
 from datahall.inference.engine.replica import Speculation
+from datahall.inference.ladder import techniques, without
 from datahall.inference.step.figure import Resource, StepFigure
 from datahall.inference.step.price import StepPrice
 

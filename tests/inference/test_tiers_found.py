@@ -11,10 +11,10 @@ import datahall as dh
 from datahall.catalog import Catalog
 from datahall.inference.closed_form.conversations import reuse
 from datahall.inference.closed_form.load import load_of
-from datahall.inference.closed_form.techniques import Setting
-from datahall.inference.closed_form.tiers import Stores, Tiered, tiers_of
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
+from datahall.inference.ladder.techniques import Setting
+from datahall.inference.ladder.tiers import Stores, Tiered, tiers_of
 from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic

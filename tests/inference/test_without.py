@@ -8,9 +8,12 @@ import pytest
 from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Setting, effect
-from datahall.inference.closed_form.uncached import held_uncached
-from datahall.inference.closed_form.without import (
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica
+from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.ladder.techniques import Setting, effect
+from datahall.inference.ladder.uncached import held_uncached
+from datahall.inference.ladder.without import (
     PAGES,
     contiguous,
     launched,
@@ -19,9 +22,6 @@ from datahall.inference.closed_form.without import (
     recomputed,
     reserved,
 )
-from datahall.inference.engine.engine import engine_on
-from datahall.inference.engine.replica import Replica
-from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.figure import step_breakdown

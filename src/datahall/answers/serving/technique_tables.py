@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 
 from datahall.answer import Cell, Column, Table
-from datahall.inference.closed_form.techniques import Effect
-from datahall.planner.serving.ladder import Climbed
+from datahall.inference.ladder.techniques import Effect
+from datahall.planner.serving.ladder.question import Climbed
 from datahall.units import fmt
 
 COST = Column("1M output tokens", "usd", key="million_tokens_usd")

@@ -20,10 +20,10 @@ from datahall.answers.serving.technique_tables import (
 from datahall.answers.serving.words import all_cut, described, implied, on_switches
 from datahall.cluster.used import used_by_groups
 from datahall.errors import option
-from datahall.inference.closed_form.ladder import Ladder, gain_figure
-from datahall.inference.closed_form.published import published
 from datahall.inference.engine.replica import Replica, joined
-from datahall.planner.serving.ladder import Climbed, climbed
+from datahall.inference.ladder.climb import Ladder, gain_figure
+from datahall.inference.ladder.published import published
+from datahall.planner.serving.ladder.question import Climbed, climbed
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt, short
 from datahall.workload.traffic.traffic import describe

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Setting, with_replica
 from datahall.inference.engine.replica import Replica
+from datahall.inference.ladder.techniques import Setting, with_replica
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time

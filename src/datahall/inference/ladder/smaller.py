@@ -13,7 +13,7 @@ from math import isfinite, nan
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.inference.closed_form.techniques import Effect, Setting, effect, with_replica
+from datahall.inference.ladder.techniques import Effect, Setting, effect, with_replica
 from datahall.scenario.sections.promise import Promise
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import block_scaled

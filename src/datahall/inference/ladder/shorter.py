@@ -11,7 +11,7 @@ import msgspec
 
 from datahall.catalog.entries.model import Layer
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Setting, with_replica
+from datahall.inference.ladder.techniques import Setting, with_replica
 
 SEES_ALL = "full"  # the mixer of a layer that reads every token before its own
 

@@ -15,10 +15,10 @@ import numpy as np
 from datahall.errors import DatahallError, InfeasibleError
 from datahall.inference.closed_form.capacity import BISECTIONS, Held, held
 from datahall.inference.closed_form.steady_state import Load, State
-from datahall.inference.closed_form.uncached import held_uncached
 from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.uncached import held_uncached
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time

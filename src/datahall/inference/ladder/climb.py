@@ -14,10 +14,12 @@ from datahall.catalog.number_formats import is_wide
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.held_figure import rank_figure
-from datahall.inference.closed_form.shorter import summarised, windowed
-from datahall.inference.closed_form.smaller import SHARES, Routed, as_effect, instead, routed
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import (
+from datahall.inference.early import check_format
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.shorter import summarised, windowed
+from datahall.inference.ladder.smaller import SHARES, Routed, as_effect, instead, routed
+from datahall.inference.ladder.techniques import (
     Effect,
     Setting,
     Technique,
@@ -31,7 +33,7 @@ from datahall.inference.closed_form.techniques import (
     speculative,
     speed_up,
 )
-from datahall.inference.closed_form.without import (
+from datahall.inference.ladder.without import (
     Places,
     contiguous,
     graphs_speed_up,
@@ -42,8 +44,6 @@ from datahall.inference.closed_form.without import (
     recomputed,
     unchunked,
 )
-from datahall.inference.early import check_format
-from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.step.kernels import sharding_of
 from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.views import Lighter
