@@ -102,8 +102,8 @@ def test_what_an_engine_has_is_taken_away_and_what_it_lacks_is_offered(found: La
 
 
 def test_graphs_are_shown_to_fade(found: Ladder) -> None:
-    assert [batch for batch, _ in found.launching] == list(BATCHES)
-    ratios = [ratio for _, ratio in found.launching]
+    assert [batch for batch, _ in found.graphs_ratio] == list(BATCHES)
+    ratios = [ratio for _, ratio in found.graphs_ratio]
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[0] > ratios[-1] >= 1.0
 
@@ -114,8 +114,8 @@ def test_no_cache_is_the_worst_of_all(found: Ladder) -> None:
 
 
 def test_speculation_is_shown_to_fade(found: Ladder) -> None:
-    assert [batch for batch, _ in found.fading] == list(BATCHES)
-    ratios = [ratio for _, ratio in found.fading]
+    assert [batch for batch, _ in found.speculation_ratio] == list(BATCHES)
+    ratios = [ratio for _, ratio in found.speculation_ratio]
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[0] > 1.5
 

@@ -62,9 +62,9 @@ def test_a_window_that_no_request_outgrows_changes_nothing(plain: Setting, shelf
 def test_a_summary_is_paid_for_by_the_requests_that_read_it(plain: Setting) -> None:
     """Prompts of 500 tokens, and every fourth time 2,000 that are read to write 500."""
     setting = summarised(plain, 0.25, 4)
-    assert setting.calls == 1.25
-    assert setting.load.prompt * setting.calls == pytest.approx(500.0 + 2000.0 / 4)
-    assert setting.load.output * setting.calls == pytest.approx(200.0 + 500.0 / 4)
+    assert setting.num_calls == 1.25
+    assert setting.load.prompt * setting.num_calls == pytest.approx(500.0 + 2000.0 / 4)
+    assert setting.load.output * setting.num_calls == pytest.approx(200.0 + 500.0 / 4)
 
 
 def test_a_summary_that_one_request_reads_costs_more_than_it_saves(plain: Setting, large: Effect) -> None:

@@ -60,17 +60,13 @@ def routed_tables(found: Climbed) -> tuple[Table, ...]:
     steps = found.ladder
     if steps.small is None:
         return ()
-    reference = steps.reference
-    stay_s = reference.ttft_s + reference.tpot_s * (steps.setting.load.output - 1.0)
-    rows: list[tuple[Cell, ...]] = [
-        (0.0, reference.held_per_s, 1.0, _known(reference.ttft_s), _known(stay_s),
-         found.million_usd(reference.held_per_s)),
-        *(
-            (one.easy_fraction, one.held_per_s, one.held_per_s / reference.held_per_s, _known(one.ttft_s),
-             _known(one.e2e_s), found.million_usd(one.held_per_s))
-            for one in steps.routed
-        ),
-    ]  # fmt: skip
+    rows = tuple(
+        (
+            one.easy_fraction, one.held_per_s, steps.gain_of(one), _known(one.ttft_s), _known(one.e2e_s),
+            found.million_usd(one.held_per_s),
+        )
+        for one in steps.routed
+    )  # fmt: skip
     return (
         Table(
             title=f"easy requests to {steps.small.replica.model.title or steps.small.replica.model.name}",
@@ -82,7 +78,7 @@ def routed_tables(found: Climbed) -> tuple[Table, ...]:
                 Column("mean E2E", "s", key="e2e_s"),
                 COST,
             ),
-            rows=tuple(rows),
+            rows=rows,
             note="each model on chips of its own, as many as its requests need",
         ),
     )
@@ -92,7 +88,6 @@ def tiers_tables(found: Climbed) -> tuple[Table, ...]:
     """What caches find of conversations, tier below tier; nothing where no request is a turn of one."""
     if not found.tiers:
         return ()
-    as_it_is = found.tiers[0].held_per_s
     return (
         Table(
             title="what is found of conversations",
@@ -110,7 +105,7 @@ def tiers_tables(found: Climbed) -> tuple[Table, ...]:
             rows=tuple(
                 (
                     one.name, _known(one.size_bytes), _known(one.found_fraction), _known(one.below_fraction),
-                    _known(one.lifted_s), one.held_per_s, one.held_per_s / as_it_is if as_it_is else None,
+                    _known(one.lifted_s), one.held_per_s, found.tier_gain(one),
                     _known(one.ttft_s), found.million_usd(one.held_per_s),
                 )
                 for one in found.tiers
@@ -141,7 +136,7 @@ def places_tables(found: Climbed) -> tuple[Table, ...]:
 
 def fading_table(found: Climbed) -> Table:
     """Speculation and graphs, by how many sequences decode."""
-    launching = dict(found.ladder.launching)
+    launching = dict(found.ladder.graphs_ratio)
     return Table(
         title="as the batch grows",
         columns=(
@@ -150,7 +145,8 @@ def fading_table(found: Climbed) -> Table:
             *((Column("graphs", "ratio"),) if launching else ()),
         ),
         rows=tuple(
-            (batch, gain, *((launching[batch],) if launching else ())) for batch, gain in found.ladder.fading
+            (batch, gain, *((launching[batch],) if launching else ()))
+            for batch, gain in found.ladder.speculation_ratio
         ),
         note="times as fast as without",
     )

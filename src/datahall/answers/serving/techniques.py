@@ -122,7 +122,7 @@ def _notes(found: Climbed) -> tuple[str, ...]:
 
 def _speculation(steps: Ladder) -> tuple[str, ...]:
     """What the speed-ups by batch show: that drafting pays and fades, that it never pays, or that it always does."""
-    gains = [gain for _, gain in steps.fading]
+    gains = [gain for _, gain in steps.speculation_ratio]
     if max(gains) <= 1.0:
         return ("speculation slows every batch here: too few of the drafted tokens are kept",)
     if gains[-1] < gains[0]:

@@ -66,8 +66,10 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[Effect, ...]
     alone: tuple[Effect, ...]
     together: tuple[Effect, ...]
-    fading: tuple[tuple[int, float], ...]  # sequences, and how many times faster speculation decodes them
-    launching: tuple[tuple[int, float], ...]  # the same of graphs; nothing where the engine has none
+    speculation_ratio: tuple[
+        tuple[int, float], ...
+    ]  # sequences, and how many times faster speculation decodes them
+    graphs_ratio: tuple[tuple[int, float], ...]  # the same of graphs; nothing where the engine has none
     lighter: tuple[Effect, ...]  # alone, of which each changes what is answered
     small: Setting | None  # the smaller model, where there is one
     routed: tuple[Routed, ...]  # to it, by the share of the requests
@@ -83,7 +85,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         """What batching gives: requests per second over those one at a time, without limits."""
         return self.reference.most_per_s / self.without[0].most_per_s
 
-    def gain_of(self, effect: Effect) -> float:
+    def gain_of(self, effect: Effect | Routed) -> float:
         """What a chip holds with it over what it holds as it is."""
         return effect.held_per_s / self.reference.held_per_s
 
@@ -156,10 +158,10 @@ def ladder(
         without=tuple(without),
         alone=alone,
         together=tuple(_together(plain, useful, reference, promise, rate_per_s)),
-        fading=tuple(
+        speculation_ratio=tuple(
             (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
         ),
-        launching=tuple((batch, graphs_speed_up(plain, batch)) for batch in BATCHES)
+        graphs_ratio=tuple((batch, graphs_speed_up(plain, batch)) for batch in BATCHES)
         if plain.replica.engine.graphs
         else (),
         lighter=(*shorter, *(fewer.effects(lighter.easy_fraction) if fewer is not None else ())),

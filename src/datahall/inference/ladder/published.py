@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from datahall.catalog.seen import Seen, read_seen
+from datahall.catalog.fact import Seen, read_seen
 
 
 @cache

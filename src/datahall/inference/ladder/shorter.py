@@ -44,7 +44,7 @@ def summarised(setting: Setting, kept: float, num_requests: int) -> Setting:
     prompt, spread = _mixed(((1.0, short, load.spread), (written, load.prompt, load.spread)))
     output, output_spread = _mixed(((1.0, load.output, load.output_spread), (written, short, load.spread)))
     mean = Load(prompt=prompt, output=output, spread=spread, output_spread=output_spread)
-    return msgspec.structs.replace(setting, load=mean, calls=calls)
+    return msgspec.structs.replace(setting, load=mean, num_calls=calls)
 
 
 def _mixed(parts: tuple[tuple[float, float, float], ...]) -> tuple[float, float]:

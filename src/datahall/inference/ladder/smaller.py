@@ -20,7 +20,7 @@ from datahall.workload.precision import block_scaled
 
 GROUPS = (1, 2, 4, 8, 16)  # of a replica of the smaller model
 MOST_SHARE = 0.25  # of the parameters of the large one, that makes another a small one
-SHARES = (0.25, 0.5, 0.75, 0.9)  # of requests that are easy, beside the one that is asked for
+SHARES = (0.0, 0.25, 0.5, 0.75, 0.9)  # of requests that are easy, beside the one that is asked for
 
 
 class Routed(msgspec.Struct, frozen=True, kw_only=True):

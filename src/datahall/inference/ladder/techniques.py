@@ -34,7 +34,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     load: Load
     disaggregated: bool = False
     recomputes: bool = False  # keeps no keys and values: each token computes the whole sequence before it
-    calls: float = 1.0  # of the model for a request: what a summary takes beside the answers
+    num_calls: float = 1.0  # of the model for a request: what a summary takes beside the answers
 
 
 class PromptPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) 
         return Effect(
             name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message, remedy=remedy
         )
-    state, chips = most.at(rate_per_s * setting.calls), setting.replica.num_chips * setting.calls
+    state, chips = most.at(rate_per_s * setting.num_calls), setting.replica.num_chips * setting.num_calls
     return Effect(
         name=name,
         held_per_s=most.rate_per_s / chips,

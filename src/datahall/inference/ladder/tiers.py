@@ -1,6 +1,6 @@
 """What caches find of conversations, on the chips, in their hosts' memory and on drives: a function of room and rate.
 
-found  = E[history · (pause + stay ≤ T)]       T: the time for which the room lasts at this rate (`conversations.py`)
+found  = E[history · (pause + stay ≤ T)]     T: how long the room lasts at this rate (`closed_form/conversations.py`)
 lifted = tokens found below the chips / tokens of a block · time of a block         of the tier that each stands in
 TTFT   = that of what is computed + max(lifted / layers, lifted − its compute)
 held   = min(rate within the limits, 1 / lifted)                                    no link lifts more than all the time

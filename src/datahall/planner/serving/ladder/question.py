@@ -40,6 +40,11 @@ class Climbed(NamedTuple):
     nobody_sells: bool  # whoever is asked
     tiers: tuple[Tiered, ...]  # of caches; nothing where no request is a turn of a conversation
 
+    def tier_gain(self, tier: Tiered) -> float | None:
+        """What a chip holds with caches so deep over that without any; None where that is nothing."""
+        plain = self.tiers[0].held_per_s
+        return tier.held_per_s / plain if plain else None
+
     def million_usd(self, held_per_s: float) -> float | None:
         """What a million tokens of answers cost where a chip holds so many requests; None where nobody prices it."""
         if self.market.price is None or not held_per_s > 0:
