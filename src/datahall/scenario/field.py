@@ -134,6 +134,7 @@ CONCEPTS = {
         Concept(name="working_set", home="views:WorkingSet"),
         Concept(name="claim", home="views:Claim"),
         Concept(name="prefix", home="views:Prefix"),
+        Concept(name="lighter", home="views:Lighter"),
         Concept(name="chips", home="views:ChipListing"),
         Concept(name="models", home="views:ModelListing"),
         Concept(name="offers", home="views:OfferListing"),

@@ -286,6 +286,12 @@ class Deployment(Section, frozen=True, kw_only=True):
     prefix_caching: Annotated[
         bool | None, Flag("Blocks of shared prefixes are kept.", rare=True, group=ENGINE)
     ] = None
+    graphs: Annotated[
+        bool | None,
+        Flag(
+            "Steps replay captured graphs; otherwise the host launches each kernel.", rare=True, group=ENGINE
+        ),
+    ] = None
     preemption: Annotated[
         str | None, Choice("What happens to who must leave.", options=PREEMPTIONS, rare=True, group=ENGINE)
     ] = None

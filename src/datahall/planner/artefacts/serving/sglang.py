@@ -62,6 +62,8 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         "--max-running-requests": engine.max_sequences * replica.dp,
         "--enable-mixed-chunk": True if engine.mixed_steps else None,
         "--disable-radix-cache": None if engine.prefix_caching else True,
+        "--disable-decode-cuda-graph": None if engine.graphs else True,
+        "--disable-prefill-cuda-graph": None if engine.graphs else True,
         **_speculative(replica.speculation, known),
         **_adapters(replica),
     }

@@ -78,6 +78,7 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         "--max-num-seqs": min(engine.max_sequences, engine.token_budget),
         "--enable-chunked-prefill": engine.chunked_prefill,
         "--enable-prefix-caching": engine.prefix_caching,
+        "--enforce-eager": None if engine.graphs else True,
         "--speculative-config": _speculative(replica.speculation, known) if replica.speculation else None,
         **_adapters(replica, known),
     }
