@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, piece, stream, whole
-from tests.serve.http.talking import running, until
+from tests.serve.http.talking import running, said, until
 
 from datahall.serve.http import Exchange, Timeouts, run
 from datahall.serve.ledger.key import Limits
@@ -361,3 +361,17 @@ async def test_what_is_said_at_the_beginning_of_a_stream_is_not_all_that_it_took
         world.upstreams[0].api = "anthropic"
         await (await world.ask(path="/v1/messages", stream=True)).read()
         assert world.ended[0].usage == Usage(7, 0, 10)
+
+
+@pytest.mark.parametrize("framing", ["content-length: 9000000", "transfer-encoding: chunked"])
+def test_who_has_no_key_hears_so_before_he_has_sent_his_body(framing: str) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer dh-x\r\n{framing}\r\n\r\n"
+            answer = await said(world.server, head.encode())
+            assert answer.startswith(b"HTTP/1.1 401 ")
+            assert b'"code":"invalid_api_key"' in answer
+            (ended,) = world.ended
+            assert (ended.result, ended.code) == ("refused", "invalid_api_key")
+
+    run(work())

@@ -40,6 +40,7 @@ SERVER: Keys = {
 LIMITS: Keys = {
     "head": ("head_bytes", values.size),
     "body": ("body_bytes", values.size),
+    "gathered": ("gathered_bytes", values.size),
     "connections": ("num_connections", values.count(1)),
     "head_time": ("head_s", values.seconds()),
     "body_time": ("body_s", values.seconds()),

@@ -84,6 +84,14 @@ class Gateway:
         else:
             self._health(exchange, exchange.request.path)
 
+    def lets_in(self, head: Request) -> bool:
+        """Whether the body behind a head is worth gathering: of nobody's it is not."""
+        try:
+            self.known(head, KINDS.get(head.path), time_ns())
+        except Refused:
+            return False
+        return True
+
     def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
         """Whose request it is; refused where nobody's."""
         headers = request.headers

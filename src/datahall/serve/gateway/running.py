@@ -73,7 +73,7 @@ async def run_gateway(
         if answers is not None:
             families += of_cache(answers.cache)
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
-        server = await serve(gateway, (told.host, told.port), told.limits, tls)
+        server = await serve(gateway, (told.host, told.port), told.limits, tls, gateway.lets_in)
         watched = settings.telemetry.metrics
         watching = None if watched is None else await serve(gateway.watch, watched)
         secret = ""
