@@ -25,6 +25,10 @@ BYTES_PER_TOKEN = 3  # of a prompt before anybody has counted it; English has ab
 USUAL_TOKENS = 1024  # of an answer whose length is left to the model
 MOST_TOKENS = 1_000_000
 MOST_CHOICES = 128
+MOST_PROMPTS = 16_384  # of one question
+# what would hold up everybody else while it is read, which nobody asks in earnest
+MOST_KEYS = 50_000  # colons outside of prompts
+MOST_PARTS = 200_000  # brackets or commas of what is taken apart
 PREFIX_BYTES = 1024  # of a prompt, by which requests are found alike
 PROMPTS: dict[Kind, tuple[str, ...]] = {
     "chat": ("messages", "tools"),
@@ -35,7 +39,19 @@ PROMPTS: dict[Kind, tuple[str, ...]] = {
 LENGTHS = ("max_completion_tokens", "max_tokens")
 WITH_USAGE = msgspec.Raw(b'{"include_usage":true}')
 
+
+class _Prompts(msgspec.Struct):
+    """The parts of a body that may be long."""
+
+    messages: msgspec.Raw = msgspec.Raw()
+    tools: msgspec.Raw = msgspec.Raw()
+    prompt: msgspec.Raw = msgspec.Raw()
+    input: msgspec.Raw = msgspec.Raw()
+    system: msgspec.Raw = msgspec.Raw()
+
+
 _body = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_prompts = msgspec.json.Decoder(_Prompts)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -63,7 +79,12 @@ class Question(NamedTuple):
         `other` puts it into another language first.
         """
         if other is not None:
-            said = other(msgspec.json.decode(_encode(self.body)))
+            whole = _encode(self.body)
+            if whole.count(b"{") + whole.count(b"[") > MOST_PARTS:
+                raise Refused(
+                    400, f"of more than {MOST_PARTS} parts, for an upstream of another API", "not_offered"
+                )
+            said = other(msgspec.json.decode(whole))
             return _encode({**said, "model": model})
         body = self.body
         body["model"] = msgspec.Raw(_encode(model))
@@ -75,6 +96,8 @@ class Question(NamedTuple):
 def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: str) -> Question:
     """Read a request for a model, or refuse it."""
     try:
+        if data.count(b":") > MOST_KEYS:
+            _hold_to_few_keys(data)
         body = _body.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON object: {error}", "invalid_json") from None
@@ -104,16 +127,34 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     )
 
 
+def _hold_to_few_keys(data: bytes) -> None:
+    """Refuse a body of so many keys that to make a table of them would take long; within a prompt none is made."""
+    found = _prompts.decode(data)
+    parts = (found.messages, found.tools, found.prompt, found.input, found.system)
+    if data.count(b":") - sum(bytes(memoryview(part)).count(b":") for part in parts) > MOST_KEYS:
+        raise Refused(400, f"more than {MOST_KEYS} keys beside the prompt", "invalid_value")
+
+
 def _counted(body: Body, kind: Kind) -> tuple[int, int]:
-    """Prompts of a question, each of which is answered, and tokens that it gives as numbers."""
+    """Prompts of a question, each of which is answered, and tokens that it gives as numbers, by their commas."""
     if kind not in ("completions", "embeddings"):
         return 1, 0
-    said: Any = _value(body, PROMPTS[kind][0], object, None)
-    if not isinstance(said, list) or not said:
+    name = PROMPTS[kind][0]
+    said = bytes(memoryview(body[name]))
+    if not said.startswith(b"["):
         return 1, 0
-    if isinstance(said[0], int):
-        return 1, len(said)
-    return len(said), sum(len(one) for one in said if isinstance(one, list))
+    if b'"' not in said:
+        prompts, numbers = max(1, said.count(b"[") - 1), said.count(b",") + 1
+    else:
+        numbers = 0
+        marks = said.replace(b"\\\\", b"")
+        prompts = (marks.count(b'"') - marks.count(b'\\"')) // 2
+        if prompts <= MOST_PROMPTS:  # or else it is too many, and no list is made of them
+            kind_of_list: Any = list[msgspec.Raw] if said.count(b",") <= MOST_PARTS else list[str]
+            prompts = len(_value(body, name, kind_of_list, []))
+    if prompts > MOST_PROMPTS:
+        raise Refused(400, f"{name} has more than {MOST_PROMPTS} parts", "invalid_value", param=name)
+    return prompts, numbers
 
 
 def _most_tokens(body: Body) -> int:
