@@ -8,10 +8,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, piece, stream, whole
+from tests.serve.gateway.gateways import (
+    ASKED,
+    DONE,
+    LAST,
+    STREAM,
+    TOLD,
+    gateway,
+    piece,
+    stream,
+    whole,
+    word,
+)
 from tests.serve.http.talking import running, said, until
 
-from datahall.serve.http import Exchange, Timeouts, run
+from datahall.serve.http import Exchange, Interrupted, Request, Timeouts, answer_of, run
 from datahall.serve.ledger.key import Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.money import Usage
@@ -375,3 +386,25 @@ def test_who_has_no_key_hears_so_before_he_has_sent_his_body(framing: str) -> No
             assert (ended.result, ended.code) == ("refused", "invalid_api_key")
 
     run(work())
+
+
+@running
+async def test_a_deadline_ends_an_answer_that_its_client_does_not_read() -> None:
+    async def pour(exchange: Exchange) -> None:
+        exchange.start(200)
+        while True:
+            exchange.write(word("x" * 60_000))
+            await exchange.drain()
+            await asyncio.sleep(0)
+
+    async with gateway(pour, most=1, deadline_s=0.5) as world:
+        body = msgspec.json.encode({**ASKED, "stream": True})
+        headers = {"authorization": f"Bearer {world.secret}"}
+        request = Request("POST", "/v1/chat/completions", headers=headers, body=body)
+        answer = await answer_of(world.gateway, request)
+        await until(lambda: len(world.ended) == 1)
+        assert (world.ended[0].result, world.ended[0].code) == ("cancelled", "deadline_exceeded")
+        await until(lambda: world.asked[0].num_gone == 1)
+        assert world.is_quiet
+        with pytest.raises(Interrupted):
+            await answer.read()

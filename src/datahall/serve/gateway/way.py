@@ -7,6 +7,7 @@ Whatever happens on it, what was admitted is settled exactly once: in full, for 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -180,9 +181,15 @@ class Way:
             while piece:
                 self._pass_on(passage.feed(piece), translation, keeping)
                 if exchange.must_wait:
-                    await exchange.drain()
+                    async with asyncio.timeout_at(self._latest_s):
+                        await exchange.drain()
                 piece = await response.piece()
             self._pass_on(passage.rest(), translation, keeping)
+        except TimeoutError:  # who does not read cannot be told so
+            self._code = "deadline_exceeded"
+            self.settle()
+            exchange.abort()
+            return
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
