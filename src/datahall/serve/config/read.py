@@ -70,6 +70,7 @@ MODEL: Keys = {
     "retries": ("num_retries", values.count(0, 10)),
     "hedge": ("hedge_s", values.seconds()),
     "deadline": ("deadline_s", values.seconds()),
+    "longest": ("longest_tokens", values.count(1, 1_000_000)),
     "queue": ("most_waiting", values.count(0)),
     "queue_time": ("queue_s", values.seconds(0.0)),
 }

@@ -78,6 +78,7 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
         hedge_s=settings.hedge_s,
         deadline_s=settings.deadline_s,
         queue_s=settings.queue_s,
+        longest_tokens=settings.longest_tokens,
     )
 
 

@@ -145,6 +145,14 @@ class Ledger:
             self._open[record.request] = reservation
             return reservation
 
+    def room(self, key: Key, model: str, prompt: int, now_ns: int, others: Sequence[str] = ()) -> int | None:
+        """Tokens of an answer to a prompt that fit what a key has left; None where nothing of it has an end."""
+        with self._lock:
+            account = self._accounts[key.id]
+            account.roll(now_ns)
+            prices = [self._models[name] for name in (model, *others) if name in self._models]
+            return account.room(prompt, prices)
+
     def settle(
         self,
         reservation: Reservation,
