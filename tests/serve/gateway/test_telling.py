@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.serve.gateway.gateways import failing, gateway, stream, whole
-from tests.serve.http.talking import running, until
+from tests.serve.http.talking import running, said, until
 
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.gateway.readings import of_lines, of_upstreams
@@ -109,3 +109,11 @@ async def test_metrics_count_what_was_asked() -> None:
             assert line in page
         world.gateway._has_open_metrics = False
         assert (await world.client.request("GET", "/metrics")).status == 404
+
+
+@running
+async def test_a_page_of_elsewhere_sees_no_metrics() -> None:
+    async with gateway(whole) as world:
+        request = b"GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: %b\r\n\r\n"
+        assert (await said(world.server, request % b"evil.example")).startswith(b"HTTP/1.1 404 ")
+        assert (await said(world.server, request % b"localhost:80")).startswith(b"HTTP/1.1 200 ")

@@ -24,6 +24,7 @@ from datahall.serve.config.settings import (
 )
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
+from datahall.serve.http.browsers import is_loopback
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.routing import RULES
 
@@ -220,7 +221,7 @@ class _Reading:
         upstreams: Mapping[str, UpstreamSettings],
         models: Mapping[str, ModelSettings],
     ) -> None:
-        if not server.has_auth and not values.is_loopback(server.host):
+        if not server.has_auth and not is_loopback(server.host):
             self._say(
                 ("server", "auth"),
                 f"without keys anybody who reaches {server.host} could ask",
