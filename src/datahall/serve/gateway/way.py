@@ -281,6 +281,7 @@ class Way:
             charged_nano_usd=charged_nano_usd,
             saved_nano_usd=self._saved_nano_usd,
             num_attempts=attempts.num_sent if attempts is not None else 0,
+            failures=tuple(attempts.failures) if attempts is not None else (),
             trace=self._trace,
         )
 
