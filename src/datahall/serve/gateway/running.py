@@ -50,7 +50,8 @@ async def run_gateway(
     random = Random()
     models, upstreams = build_models(settings, random, handlers or {})
     folder = Folder(Path(settings.server.state).expanduser() if settings.server.state else usual_folder())
-    anybody = None if settings.server.has_auth else _anybody(folder)
+    with folder.written():
+        anybody = None if settings.server.has_auth else _anybody(folder)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
     telemetry = build_telemetry(settings.telemetry, [*of_ledger(ledger), *of_process()])
@@ -79,7 +80,8 @@ async def run_gateway(
         watching = None if watched is None else await serve(guarded(gateway.watch, watched[0]), watched)
         secret = ""
         if told.has_auth:  # not before it listens: a secret is shown once
-            secret = _first_key(folder)
+            with folder.written():
+                secret = _first_key(folder)
             ledger.reload(time_ns())
         host = f"[{told.host}]" if ":" in told.host else told.host
         scheme = "https" if tls else "http"
