@@ -103,6 +103,8 @@ class Question(NamedTuple):
             prompt = min(prompt, self.num_bytes + TEMPLATE_TOKENS + attached * ATTACHED_TOKENS)
         if not self.num_open:
             completion = min(completion, self.estimate.completion)
+        if (prompt, completion) == (said.prompt, said.completion):
+            return said
         return Usage(prompt, min(said.cached, prompt), completion)
 
     def for_model(self, model: str, other: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> bytes:

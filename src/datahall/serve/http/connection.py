@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
             if not server.lets_in(head):
                 reader.cut()
             elif self.current is None and not self._waiting:
-                server.let_stay(self)
+                server.awaited.pop(self, None)
                 self.deadline_s = self._loop.time() + server.limits.body_s
                 if head.headers.get("expect", "").lower() == "100-continue":
                     self.transport.write(framing.CONTINUE)
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         """Hand the next request to the handler, or say what was wrong with what came after the last."""
         if self._waiting:
-            self._server.let_stay(self)
+            self._server.awaited.pop(self, None)
             self.deadline_s = NEVER
             request, keep = self._waiting.popleft()
             self.current = WireExchange(self, request, keep and not self._server.is_closing)
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         if not self._is_deaf:
             self._ahead_bytes = 0
             if not self._is_let_in:
-                self._server.await_request(self)
+                self._server.awaited[self] = None
             self._await_head()
 
     def _go_on(self) -> None:

@@ -34,7 +34,9 @@ class Server:
         self._door = door
         self._most_connections = most_connections(limits.num_connections)
         self._gathered_bytes = 0
-        self._awaited: dict[Connection, None] = {}  # that owe a request, the longest first
+        self.awaited: dict[
+            Connection, None
+        ] = {}  # that have asked nothing, and may have to go; the longest first
         self.is_closing = False
         self._handler = handler
         self._deadlines = Deadlines(loop)
@@ -112,23 +114,15 @@ class Server:
         self._deadlines.watch(connection)
         has_room = not self.is_closing
         if len(self._connections) > self._most_connections:
-            longest = next(iter(self._awaited), None)
+            longest = next(iter(self.awaited), None)
             if longest is None:
                 has_room = False
             else:
-                self.let_stay(longest)
+                del self.awaited[longest]
                 longest.transport.abort()
         if has_room:
-            self.await_request(connection)
+            self.awaited[connection] = None
         return has_room
-
-    def await_request(self, connection: Connection) -> None:
-        """Nothing is asked on a connection: it may have to go for another."""
-        self._awaited[connection] = None
-
-    def let_stay(self, connection: Connection) -> None:
-        """A request of somebody who may ask is coming or here."""
-        self._awaited.pop(connection, None)
 
     def lets_in(self, head: Request) -> bool:
         """Whether the body behind a head is gathered; the handler says why not."""
@@ -142,7 +136,7 @@ class Server:
 
     def part(self, connection: Connection, held_bytes: int) -> None:
         self._gathered_bytes -= held_bytes
-        self.let_stay(connection)
+        self.awaited.pop(connection, None)
         self._connections.discard(connection)
         self._deadlines.forget(connection)
         if not self._connections:
