@@ -26,7 +26,7 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
     from datahall.scenario.read import read_names
     from datahall.scenario.scenario import Attempts
     from datahall.scenario.sections.traffic import USUAL_OUTPUT
-    from datahall.serve.config.values import is_loopback
+    from datahall.serve.http.browsers import is_loopback
     from datahall.serve.virtual.running import Told, run_virtual
     from datahall.serve.virtual.slow import slowed
 

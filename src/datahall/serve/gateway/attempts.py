@@ -94,6 +94,7 @@ class Attempts:
         "_loop",
         "_question",
         "_random",
+        "failures",
         "num_sent",
         "wasted",
     )
@@ -116,6 +117,7 @@ class Attempts:
         self._loop = loop
         self._headers = (*JSON, *headers)
         self.num_sent = 0
+        self.failures: list[str] = []  # of upstreams, as who runs the gateway is told
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
     async def answer(self, models: Sequence[Model]) -> Answer:
@@ -210,7 +212,11 @@ class Attempts:
             upstream.did_well(self._loop.time() - began_s)
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
+        except _Failed as failed:
+            self.failures.append(failed.refused.message)
+            raise
         except Failure as failure:
+            self.failures.append(f"{upstream.name}: {failure}")
             if not (self._is_hurried and self._is_late()):
                 upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None

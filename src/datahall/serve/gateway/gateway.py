@@ -17,6 +17,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.http import Exchange, Request
+from datahall.serve.http.browsers import is_from_elsewhere
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
@@ -83,6 +84,14 @@ class Gateway:
             self._show_metrics(exchange)
         else:
             self._health(exchange, exchange.request.path)
+
+    def lets_in(self, head: Request) -> bool:
+        """Whether the body behind a head is worth gathering: of nobody's it is not."""
+        try:
+            self.known(head, KINDS.get(head.path), time_ns())
+        except Refused:
+            return False
+        return True
 
     def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
         """Whose request it is; refused where nobody's."""
@@ -151,7 +160,7 @@ class Gateway:
         exchange.send(200 if is_ready or path == "/health/live" else 503, body)
 
     def _metrics(self, exchange: Exchange) -> None:
-        if not self._has_open_metrics:
+        if not self._has_open_metrics or is_from_elsewhere(exchange.request, "localhost"):
             raise Refused(404, "nothing is at /metrics here", "not_found")
         self._show_metrics(exchange)
 

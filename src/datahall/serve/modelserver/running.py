@@ -15,6 +15,7 @@ import msgspec
 from datahall.errors import DatahallError
 from datahall.serve.ending import serve_until_told
 from datahall.serve.http import serve
+from datahall.serve.http.browsers import guarded
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
 from datahall.serve.modelserver.runners.open import file_and_function, opened
@@ -59,7 +60,9 @@ async def run_model(told: Told, when_ready: Callable[[Running], None], say: Say)
 
     await load()
     try:
-        server = await serve(ModelServer(shelf, file.stem, told.server_version), (told.host, told.port))
+        server = await serve(
+            guarded(ModelServer(shelf, file.stem, told.server_version), told.host), (told.host, told.port)
+        )
         running = _running(told, server.port, shelf.get(file.stem))
         with _reloading(load, say):
             return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))
