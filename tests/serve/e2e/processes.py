@@ -52,6 +52,13 @@ async def gateway(folder: Path, port: int, more: str = "") -> AsyncIterator[Proc
         f'[upstream.u]\nurl = "http://127.0.0.1:{port}/v1"\n'
         f'[model.m]\nupstreams = ["u"]\nprice = {{ input = 1, output = 2 }}\n{more}'
     )
+    async with started(file) as running:
+        yield running
+
+
+@asynccontextmanager
+async def started(file: Path) -> AsyncIterator[Process]:
+    """A gateway of a file, as soon as it has said where it listens."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "datahall", "serve", str(file), stdout=-1, stderr=-1
     )
