@@ -14,6 +14,7 @@ from time import time
 
 import msgspec
 
+from datahall.serve.gateway.inference import Call
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
@@ -192,7 +193,7 @@ class Attempts:
             self.num_sent += 1
             response = await upstream.reach.request(
                 "POST",
-                upstream.base + PATHS[kind],
+                upstream.base + (question.path(target.model) if isinstance(question, Call) else PATHS[kind]),
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
@@ -270,7 +271,8 @@ class Attempts:
                 ),
                 has_cost=False,
             )
-        if status >= 500 or status == 408:
+        is_own = status == 500 and isinstance(self._question, Call)  # what the model says of the rows
+        if (status >= 500 or status == 408) and not is_own:
             upstream.did_fail(now_s)
             refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
             raise _Failed(refused, has_cost=False)
@@ -290,7 +292,7 @@ class Attempts:
         refused = Refused(
             status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
         )
-        return refused.body(is_anthropic=self._question.kind == "messages")
+        return refused.body(self._question.kind)
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""

@@ -24,6 +24,7 @@ Value = TypeVar("Value")
 BYTES_PER_TOKEN = 3  # of a prompt before anybody has counted it; English has about 4
 USUAL_TOKENS = 1024  # of an answer whose length is left to the model
 MOST_TOKENS = 1_000_000
+MOST_NAME = 200  # characters of a model
 MOST_CHOICES = 128
 PREFIX_BYTES = 1024  # of a prompt, by which requests are found alike
 PROMPTS: dict[Kind, tuple[str, ...]] = {
@@ -79,7 +80,7 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON object: {error}", "invalid_json") from None
     model = _value(body, "model", str, "")
-    if not model or len(model) > 200:
+    if not model or len(model) > MOST_NAME:
         raise Refused(400, "model names the model that is asked", "invalid_value", param="model")
     streams = _value(body, "stream", bool | None, None)  # type: ignore[arg-type]
     is_stream = bool(streams) and kind != "embeddings"
@@ -95,12 +96,12 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
         raise Refused(400, f"{PROMPTS[kind][0]} is missing", "missing_value", param=PROMPTS[kind][0])
     prompt = memoryview(body[PROMPTS[kind][0]])
     first = owner.encode() + b"\0"
-    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), _session(first, body, header))
+    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), session_of(first, body, header))
     num_prompts, num_numbers = _counted(body, kind)
     answers = 0 if kind == "embeddings" else _most_tokens(body) * num_prompts
     estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, answers)
     return Question(
-        kind, model, is_stream, wants_usage, estimate, hint, _priority(header("x-priority")), body
+        kind, model, is_stream, wants_usage, estimate, hint, priority_of(header("x-priority")), body
     )
 
 
@@ -136,7 +137,7 @@ def _most_tokens(body: Body) -> int:
     return most * choices
 
 
-def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
+def session_of(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     named = header("x-session-id")
     if named:
         return first + named.encode()
@@ -146,7 +147,7 @@ def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     return b""
 
 
-def _priority(word: str) -> int:
+def priority_of(word: str) -> int:
     if not word:
         return NORMAL
     if word not in PRIORITIES:

@@ -12,6 +12,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from datahall.serve.gateway.attempts import Answer, Attempts
+from datahall.serve.gateway.inference import CALLS, Call, read_call
 from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
@@ -91,7 +92,12 @@ class Way:
         if request.method != "POST":
             raise Refused(405, f"{request.path} is asked by POST", "method_not_allowed")
         self.key = gateway.known(request, self._kind, self._began_ns)
-        question = self._question = read_question(self._kind, request.body, request.header, self.key.customer)
+        customer = self.key.customer
+        if self._kind in CALLS:
+            question: Question = read_call(self._kind, request, gateway, customer)
+        else:
+            question = read_question(self._kind, request.body, request.header, customer)
+        self._question = question
         model = gateway.models.get(question.model)
         if model is None:
             raise unknown(question.model)
@@ -103,6 +109,8 @@ class Way:
     async def recall(self, answers: Answers) -> bool:
         """Give again what the same tenant was answered to the same; whether there was anything."""
         question, key, request = self._question, self.key, self._exchange.request
+        if isinstance(question, Call):
+            return False
         assert question is not None
         assert key is not None
         kept, keeping = await answers.recall(
@@ -153,7 +161,7 @@ class Way:
         status, body = answer.response.status, answer.first
         self._status = status
         if status < 400:
-            usage = usage_of(body)
+            usage = question.estimate if isinstance(question, Call) else usage_of(body)
             if usage is None:  # it does not say: what can be counted
                 completion = min(len(body) // BYTES_PER_TOKEN, question.estimate.completion)
                 usage = Usage(question.estimate.prompt, 0, completion)
@@ -186,8 +194,8 @@ class Way:
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
-            is_anthropic = question.kind == "messages"
-            exchange.write(event(broken.body(is_anthropic), "error" if is_anthropic else ""))
+            named = "error" if question.kind == "messages" else ""
+            exchange.write(event(broken.body(question.kind), named))
         else:
             self._result = "answered"
             if keeping is not None and passage.usage is not None:
@@ -213,7 +221,7 @@ class Way:
             if reservation is not None:
                 self._gateway.ledger.release(reservation)
         self.settle()
-        refused.send(self._exchange, self.request_id, is_anthropic=self._kind == "messages")
+        refused.send(self._exchange, self.request_id, self._kind)
 
     def settle(self) -> None:
         """Charge what was delivered and tell of it, before the client sees the end or when the way ends, but once."""

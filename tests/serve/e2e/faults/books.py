@@ -66,10 +66,11 @@ class Bill(NamedTuple):
     charged_usd: float
     wasted_usd: float
 
-    def check(self) -> None:
+    def check(self) -> Bill:
         """Money is tokens times their price, to the nano-dollar."""
         due_usd = (self.prompt * INPUT_USD + self.completion * OUTPUT_USD) / 1e6
         assert self.charged_usd == pytest.approx(due_usd, rel=1e-12, abs=1e-10)
+        return self
 
 
 @asynccontextmanager
@@ -160,7 +161,12 @@ async def ended(front: Process) -> None:
 
 
 async def bill(folder: Path) -> Bill:
-    """The books, asked as a person asks."""
+    """The books, asked as a person asks; what they say of money follows from what they say of tokens."""
+    return (await books(folder)).check()
+
+
+async def books(folder: Path) -> Bill:
+    """The books, whatever the prices are."""
     command = (
         sys.executable,
         "-m",
@@ -177,7 +183,7 @@ async def bill(folder: Path) -> Bill:
     found = json.loads(said)
     rows = [row for table in found["tables"] if table["title"] == "by model" for row in table["rows"]]
     results = found["results"]
-    total = Bill(
+    return Bill(
         results["num_requests"],
         results["num_unsettled"],
         sum(row["prompt_tokens"] for row in rows),
@@ -185,5 +191,3 @@ async def bill(folder: Path) -> Bill:
         results["charged_usd"],
         sum(row["wasted_usd"] for row in rows),
     )
-    total.check()
-    return total
