@@ -44,7 +44,13 @@ INPUT_USD, OUTPUT_USD = 3.0, 15.0  # of a million tokens
 BYTES_PER_TOKEN = 3  # as a gateway counts what nobody tells
 NUM_SAMPLES, SHOWN = 60, 12
 WARM = NUM_SAMPLES // 5  # samples before what is held counts as the beginning
-MOST_GROWTH_RATIO, MOST_MORE_RATIO, IDLE_TASKS, MOST_STATE_BYTES = 1.2, 1.5, 2.0, 32e6
+MOST_MEMORY_BYTES, MOST_GROWTH_RATIO, MOST_MORE_RATIO, IDLE_TASKS, MOST_STATE_BYTES = (
+    100e6,
+    1.25,
+    1.5,
+    2.0,
+    32e6,
+)
 CONFIGURATION = """
 [server]
 listen = "127.0.0.1:0"
@@ -316,14 +322,15 @@ def report(work: Soak, samples: list[Held], rest: Held, bill: dict[str, float], 
     print()
     warm, last = samples[WARM:], samples[-1]
     first_quarter, last_quarter = warm[: len(warm) // 4], warm[-len(warm) // 4 :]
-    begun_bytes = most(first_quarter, "memory_bytes")
+    half = len(samples) // 2
     due_usd = (work.prompt * INPUT_USD + work.completion * OUTPUT_USD) / 1e6
     lines = [
         *(Line(f"{kind}", num, "requests") for kind, num in work.ended.items()),
         Line("requests a second", last.requests / last.at_s, "/s"),
         Line("answers that nobody should have had", work.wrong.total(), "", 0.0),
-        Line("memory, the most of that when it was warm", most(warm, "memory_bytes") / begun_bytes, "times",
-             MOST_GROWTH_RATIO),
+        Line("memory, the most", most(samples, "memory_bytes") / 1e6, "MB", MOST_MEMORY_BYTES / 1e6),
+        Line("memory, the most of the second half of that of the first",
+             most(samples[half:], "memory_bytes") / most(samples[:half], "memory_bytes"), "times", MOST_GROWTH_RATIO),
         Line("descriptors, the most at the end of that at the beginning",
              most(last_quarter, "descriptors") / most(first_quarter, "descriptors"), "times", MOST_MORE_RATIO),
         Line("tasks, the most at the end of that at the beginning",
