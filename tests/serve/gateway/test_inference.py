@@ -13,7 +13,7 @@ from tests.serve.gateway.gateways import PRICE, World, failing, gateway, whole
 from tests.serve.http.talking import running, until
 from tests.serve.modelserver.models import function
 
-from datahall.serve.gateway.inference import CALL
+from datahall.serve.gateway.speech.inference import CALL
 from datahall.serve.http import Exchange, Handler
 from datahall.serve.ledger.key import Limits
 from datahall.serve.modelserver.app import ModelServer

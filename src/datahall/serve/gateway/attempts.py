@@ -14,11 +14,11 @@ from time import time
 
 import msgspec
 
-from datahall.serve.gateway.inference import Call
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.inference import Call
 from datahall.serve.gateway.speech.translation import Translation, Untranslatable
 from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage

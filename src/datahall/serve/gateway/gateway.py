@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from datahall.serve.gateway import inference, way
+from datahall.serve.gateway import way
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key

@@ -12,12 +12,12 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from datahall.serve.gateway.attempts import Answer, Attempts
-from datahall.serve.gateway.inference import CALLS, Call, read_call
 from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
 from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, read_question
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech.inference import CALLS, Call, read_call
 from datahall.serve.gateway.speech.translation import Translation
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
