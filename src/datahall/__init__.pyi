@@ -3708,7 +3708,7 @@ def gateway_keys_create(
     name: str = "",
     customer: str = "",
     models: str | Sequence[str] | None = None,
-    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None = None,
+    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None = None,
     expires: str | float | None = None,
     rpm: str | int | None = None,
     tpm: str | int | None = None,
@@ -3727,8 +3727,8 @@ def gateway_keys_create(
         Who pays, and whose answers a cache may give again (default: the key's name).
     models : str | Sequence[str] | None
         Models that it may use, also as "llama-*" (default: all).
-    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None
-        What it may ask: chat, completions, embeddings, messages (default: all).
+    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None
+        What it may ask: chat, completions, embeddings, messages, predict, infer (default: all).
     expires : str | float | None
         From now until when it is good (default: for ever).
     rpm : str | int | None

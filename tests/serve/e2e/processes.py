@@ -52,6 +52,13 @@ async def gateway(folder: Path, port: int, more: str = "", num_files: int = 0) -
         f'[upstream.u]\nurl = "http://127.0.0.1:{port}/v1"\n'
         f'[model.m]\nupstreams = ["u"]\nprice = {{ input = 1, output = 2 }}\n{more}'
     )
+    async with started(file, num_files) as running:
+        yield running
+
+
+@asynccontextmanager
+async def started(file: Path, num_files: int = 0) -> AsyncIterator[Process]:
+    """A gateway of a file, as soon as it has said where it listens."""
     limited = ("sh", "-c", f'ulimit -n {num_files} && exec "$@"', "sh") if num_files else ()
     process = await asyncio.create_subprocess_exec(
         *limited, sys.executable, "-m", "datahall", "serve", str(file), stdout=-1, stderr=-1

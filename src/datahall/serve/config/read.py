@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -27,6 +27,7 @@ from datahall.serve.http import Limits, Timeouts
 from datahall.serve.http.browsers import is_loopback
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.routing import RULES
+from datahall.serve.upstreams.upstream import Api
 
 Keys = Mapping[str, tuple[str, Reader]]  # as a key is written: the field it sets and its reader
 
@@ -50,7 +51,7 @@ LIMITS: Keys = {
 }
 UPSTREAM: Keys = {
     "url": ("url", values.url),
-    "api": ("api", values.one_of(("openai", "anthropic"))),
+    "api": ("api", values.one_of(get_args(Api))),
     "key": ("key", values.secret),
     "concurrency": ("most", values.count(0)),
     "health": ("health", values.path),

@@ -7,6 +7,7 @@ import msgspec
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.ledger.money import FREE, Price
+from datahall.serve.upstreams.upstream import Api
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     url: str
-    api: str = "openai"
+    api: Api = "openai"
     key: str = ""  # where its secret is: env:NAME or file:PATH
     most: int = 0  # requests at once; 0: any number
     health: str = ""

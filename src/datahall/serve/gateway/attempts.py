@@ -18,6 +18,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.inference import Call
 from datahall.serve.gateway.speech.translation import Translation, Untranslatable
 from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
@@ -194,7 +195,7 @@ class Attempts:
             self.num_sent += 1
             response = await upstream.reach.request(
                 "POST",
-                upstream.base + PATHS[kind],
+                upstream.base + (question.path(target.model) if isinstance(question, Call) else PATHS[kind]),
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
@@ -276,7 +277,8 @@ class Attempts:
                 ),
                 has_cost=False,
             )
-        if status >= 500 or status == 408:
+        is_own = status == 500 and isinstance(self._question, Call)  # what the model says of the rows
+        if (status >= 500 or status == 408) and not is_own:
             upstream.did_fail(now_s)
             refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
             raise _Failed(refused, has_cost=False)
@@ -296,7 +298,7 @@ class Attempts:
         refused = Refused(
             status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
         )
-        return refused.body(is_anthropic=self._question.kind == "messages")
+        return refused.body(self._question.kind)
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""

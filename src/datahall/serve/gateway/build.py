@@ -54,7 +54,7 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
         settings.name,
         client,
         random,
-        api="anthropic" if is_anthropic else "openai",
+        api=settings.api,
         base=origin.base,
         headers=headers,
         most=settings.most,

@@ -16,6 +16,7 @@ from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
 from datahall.serve.http.browsers import is_from_elsewhere
 from datahall.serve.ledger.account import Refusal
@@ -32,6 +33,7 @@ KINDS: dict[str, Kind] = {
     "/v1/completions": "completions",
     "/v1/embeddings": "embeddings",
     "/v1/messages": "messages",
+    "/predict": "predict",
 }
 MODELS = "/v1/models"
 
@@ -69,13 +71,17 @@ class Gateway:
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         """Answer one request; only what asks an upstream takes time."""
-        kind = KINDS.get(exchange.request.path)
+        path = exchange.request.path
+        is_inference = path == inference.ROOT or path.startswith(f"{inference.ROOT}/")
+        kind = KINDS.get(path) or ("infer" if is_inference and inference.is_call(path) else None)
         if kind is not None:
             return way.answer(self, exchange, kind)
         try:
+            if is_inference:
+                return inference.answer(self, exchange)
             self._answer(exchange)
         except Refused as refused:
-            refused.send(exchange, self.next_id())
+            refused.send(exchange, self.next_id(), "infer" if is_inference else None)
         return None
 
     def watch(self, exchange: Exchange) -> None:

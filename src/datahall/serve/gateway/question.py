@@ -27,6 +27,7 @@ FEWEST_TOKENS = 256  # that such an answer is worth asking for
 TEMPLATE_TOKENS = 4096  # that a model may be told beside a prompt: roles, tools, what its maker adds
 ATTACHED_TOKENS = 65_536  # of a picture or a file that a prompt only names
 MOST_TOKENS = 1_000_000
+MOST_NAME = 200  # characters of a model
 MOST_CHOICES = 128
 MOST_PROMPTS = 16_384  # of one question
 # what would hold up everybody else while it is read, which nobody asks in earnest
@@ -130,13 +131,12 @@ class Question(NamedTuple):
 def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: str) -> Question:
     """Read a request for a model, or refuse it."""
     try:
-        if data.count(b":") > MOST_KEYS:
-            _hold_to_few_keys(data)
+        hold_to_few_keys(data)
         body = _body.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON object: {error}", "invalid_json") from None
     model = _value(body, "model", str, "")
-    if not model or len(model) > 200:
+    if not model or len(model) > MOST_NAME:
         raise Refused(400, "model names the model that is asked", "invalid_value", param="model")
     streams = _value(body, "stream", bool | None, None)  # type: ignore[arg-type]
     is_stream = bool(streams) and kind != "embeddings"
@@ -152,7 +152,7 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
         raise Refused(400, f"{PROMPTS[kind][0]} is missing", "missing_value", param=PROMPTS[kind][0])
     prompt = memoryview(body[PROMPTS[kind][0]])
     first = owner.encode() + b"\0"
-    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), _session(first, body, header))
+    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), session_of(first, body, header))
     num_prompts, num_numbers = _counted(body, kind)
     completion = num_open = 0
     if kind != "embeddings":
@@ -161,13 +161,15 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
         num_open = 0 if length else num_answers
     estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, completion)
     return Question(
-        kind, model, is_stream, wants_usage, estimate, hint, _priority(header("x-priority")), body, len(data),
+        kind, model, is_stream, wants_usage, estimate, hint, priority_of(header("x-priority")), body, len(data),
         num_open,
     )  # fmt: skip
 
 
-def _hold_to_few_keys(data: bytes) -> None:
+def hold_to_few_keys(data: bytes) -> None:
     """Refuse a body of so many keys that to make a table of them would take long; within a prompt none is made."""
+    if data.count(b":") <= MOST_KEYS:
+        return
     found = _prompts.decode(data)
     parts = (found.messages, found.tools, found.prompt, found.input, found.system)
     if data.count(b":") - sum(bytes(memoryview(part)).count(b":") for part in parts) > MOST_KEYS:
@@ -220,7 +222,7 @@ def _num_choices(body: Body) -> int:
     return choices
 
 
-def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
+def session_of(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     named = header("x-session-id")
     if named:
         return first + named.encode()
@@ -230,7 +232,7 @@ def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     return b""
 
 
-def _priority(word: str) -> int:
+def priority_of(word: str) -> int:
     if not word:
         return NORMAL
     if word not in PRIORITIES:

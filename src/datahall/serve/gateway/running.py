@@ -25,7 +25,7 @@ from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.keys import create, key_named
 from datahall.serve.ledger.ledger import Ledger
-from datahall.serve.telemetry.readings import of_cache, of_ledger, of_process
+from datahall.serve.telemetry.readings import of_cache, of_ledger, of_loop, of_process
 from datahall.serve.upstreams.probe import watch
 
 FIRST_KEY = "first"
@@ -54,7 +54,8 @@ async def run_gateway(
         anybody = None if settings.server.has_auth else _anybody(folder)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
-    telemetry = build_telemetry(settings.telemetry, [*of_ledger(ledger), *of_process()])
+    readings = [*of_ledger(ledger), *of_process(), *of_loop(asyncio.get_running_loop())]
+    telemetry = build_telemetry(settings.telemetry, readings)
     asking = asyncio.ensure_future(watch(upstreams))
     try:
         told = settings.server

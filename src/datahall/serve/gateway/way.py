@@ -18,6 +18,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
 from datahall.serve.gateway.question import BYTES_PER_TOKEN, FEWEST_TOKENS, Kind, Question, read_question
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech.inference import CALLS, Call, read_call
 from datahall.serve.gateway.speech.translation import Translation
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
@@ -92,7 +93,12 @@ class Way:
         if request.method != "POST":
             raise Refused(405, f"{request.path} is asked by POST", "method_not_allowed")
         self.key = gateway.known(request, self._kind, self._began_ns)
-        question = self._question = read_question(self._kind, request.body, request.header, self.key.customer)
+        customer = self.key.customer
+        if self._kind in CALLS:
+            question: Question = read_call(self._kind, request, gateway, customer)
+        else:
+            question = read_question(self._kind, request.body, request.header, customer)
+        self._question = question
         model = gateway.models.get(question.model)
         if model is None:
             raise unknown(question.model)
@@ -104,6 +110,8 @@ class Way:
     async def recall(self, answers: Answers) -> bool:
         """Give again what the same tenant was answered to the same; whether there was anything."""
         question, key, request = self._question, self.key, self._exchange.request
+        if isinstance(question, Call):
+            return False
         assert question is not None
         assert key is not None
         kept, keeping = await answers.recall(
@@ -167,8 +175,9 @@ class Way:
         status, body = answer.response.status, answer.first
         self._status = status
         if status < 400:
-            said = usage_of(body)
-            if said is None:  # it does not say: what can be counted
+            if isinstance(question, Call):
+                usage = question.estimate
+            elif (said := usage_of(body)) is None:  # it does not say: what can be counted
                 completion = min(len(body) // BYTES_PER_TOKEN, question.estimate.completion)
                 usage = Usage(question.estimate.prompt, 0, completion)
             else:
@@ -208,8 +217,8 @@ class Way:
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
-            is_anthropic = question.kind == "messages"
-            exchange.write(event(broken.body(is_anthropic), "error" if is_anthropic else ""))
+            named = "error" if question.kind == "messages" else ""
+            exchange.write(event(broken.body(question.kind), named))
         else:
             self._result = "answered"
             if keeping is not None and passage.usage is not None:
@@ -235,7 +244,7 @@ class Way:
             if reservation is not None:
                 self._gateway.ledger.release(reservation)
         self.settle()
-        refused.send(self._exchange, self.request_id, is_anthropic=self._kind == "messages")
+        refused.send(self._exchange, self.request_id, self._kind)
 
     def settle(self) -> None:
         """Charge what was delivered and tell of it, before the client sees the end or when the way ends, but once."""

@@ -15,6 +15,7 @@ from datahall.serve.virtual.course import Course
 from datahall.serve.virtual.engine import Engine
 
 GRACE_S = 30.0
+WARM_SLOTS = 8
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +41,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_virtual(told: Told, when_ready: Callable[[Running], None]) -> bool:
     """Serve until SIGTERM or SIGINT; whether every request had ended within the grace."""
+    warm_up(told.fleet)
     course = Course(told.fleet)
-    course.play(0.0)  # whatever has to be compiled is, before anybody waits
     engine = Engine(course, usual_output=told.usual_output, speed_ratio=told.speed_ratio)
     server = await serve(guarded(VirtualServer(engine, told.name), told.host), (told.host, told.port))
     host = f"[{told.host}]" if ":" in told.host else told.host
@@ -56,3 +57,8 @@ async def run_virtual(told: Told, when_ready: Callable[[Running], None]) -> bool
         return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))
     finally:
         engine.close()
+
+
+def warm_up(fleet: Fleet) -> None:
+    """Let a request come that nobody sent, as the first takes twelve milliseconds more than any other."""
+    Course(fleet, num_slots=WARM_SLOTS).arrive(0.0, 1, 1)
