@@ -3848,6 +3848,36 @@ def gateway_bill(
         datahall gateway bill --month 2026-11 --format csv
     """
 
+def gateway_top(
+    url: str = "",
+    *,
+    key_from: str = "",
+    window: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a gateway does now: rates, latencies, queue, errors and money, by model and key.
+
+    On a terminal it is drawn again every second until Ctrl-C. Metrics are shown at the gateway's own
+    address on loopback, elsewhere at that of metrics in [telemetry] of its file.
+
+    Parameters
+    ----------
+    url : str
+        Where it shows its metrics (default: http://127.0.0.1:8080).
+    key_from : str
+        Variable of the environment that has a key, where a proxy before it asks for one.
+    window : str | float | None
+        The time that rates and latencies are of (default: a second; ten where the view is drawn again).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway top
+        datahall gateway top --once --json
+        datahall gateway top http://10.0.0.5:9464 --window 1min
+    """
+
 def gateway_load(
     url: str,
     *,

@@ -34,7 +34,9 @@ GROUPS = (
     Group("validate", "our error against public measurements", "trust"),
     Group("check", "every problem of a scenario, a catalogue file or a config.json", "trust"),
     Group("catalog", "what is known of chips, models, links, servers, prices; search and add", "trust"),
-    Group("gateway", "keys of a gateway, what they used, and an endpoint under load", "run"),
+    Group(
+        "gateway", "keys of a gateway, what they used, what it does now, and an endpoint under load", "run"
+    ),
 )
 # as a group lists its verbs
 SUBJECTS = (

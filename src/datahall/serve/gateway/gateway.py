@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from datahall.serve.gateway import way
+from datahall.serve.gateway.described import KINDS, MODELS, description
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
@@ -23,19 +24,11 @@ from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
+from datahall.serve.openapi import PATH
 from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.retry_budget import RetryBudget
-
-KINDS: dict[str, Kind] = {
-    "/v1/chat/completions": "chat",
-    "/v1/completions": "completions",
-    "/v1/embeddings": "embeddings",
-    "/v1/messages": "messages",
-    "/predict": "predict",
-}
-MODELS = "/v1/models"
 
 
 class Gateway:
@@ -137,7 +130,7 @@ class Gateway:
     def _answer(self, exchange: Exchange) -> None:
         request = exchange.request
         path = request.path
-        if path in ("/health", "/health/live", "/health/ready", "/metrics", MODELS) or path.startswith(
+        if path in ("/health", "/health/live", "/health/ready", "/metrics", MODELS, PATH) or path.startswith(
             f"{MODELS}/"
         ):
             if request.method not in ("GET", "HEAD"):
@@ -146,6 +139,8 @@ class Gateway:
                 self._health(exchange, path)
             elif path == "/metrics":
                 self._metrics(exchange)
+            elif path == PATH:
+                exchange.send(200, description())
             else:
                 self._models(exchange, path.removeprefix(MODELS).removeprefix("/"))
             return
