@@ -265,6 +265,7 @@ def _nodes(machine: Machine) -> Nodes:
         leaf=machine.leaf.astype(np.int64),
         pod=machine.pod.astype(np.int64),
         after=np.zeros(machine.num_nodes, np.int64),
+        stuck=np.zeros(machine.num_nodes, np.int64),
         at_least=at_least,
         later=at_least.copy(),
         in_leaf=np.zeros(groups, np.int64),
