@@ -397,7 +397,7 @@ async def test_a_deadline_ends_an_answer_that_its_client_does_not_read() -> None
             await exchange.drain()
             await asyncio.sleep(0)
 
-    async with gateway(pour, most=1, deadline_s=0.5) as world:
+    async with gateway(pour, most=1, deadline_s=1.0) as world:
         body = msgspec.json.encode({**ASKED, "stream": True})
         headers = {"authorization": f"Bearer {world.secret}"}
         request = Request("POST", "/v1/chat/completions", headers=headers, body=body)
