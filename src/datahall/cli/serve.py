@@ -146,8 +146,8 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
 
     from datahall.serve.config import read_settings
     from datahall.serve.config.settings import ServerSettings
-    from datahall.serve.config.values import is_loopback
     from datahall.serve.gateway.running import run_gateway
+    from datahall.serve.http.browsers import is_loopback
 
     settings = None if file is None else read_settings(Path(file), datetime.now(UTC).date())
     server = ServerSettings() if settings is None else settings.server

@@ -20,7 +20,7 @@ MOST_BATCH, MOST_WORKERS = 65_536, 256
 def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Coroutine[Any, Any, bool]:
     """What serves a model as it was asked for, once all of that is known to be right."""
     from datahall.cli.serve import spelled_flag, where_to_listen
-    from datahall.serve.config.values import is_loopback
+    from datahall.serve.http.browsers import is_loopback
     from datahall.serve.modelserver.batcher import Batching
     from datahall.serve.modelserver.runners.open import check
     from datahall.serve.modelserver.running import Told, run_model

@@ -19,11 +19,11 @@ from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.closed_form.capacity import Held, num_replicas
-from datahall.inference.closed_form.techniques import PromptPool, pools_apart
 from datahall.inference.early import check_format
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.ladder.techniques import PromptPool, pools_apart
 from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.confirm import MOST_ADDED, in_share

@@ -70,6 +70,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
     hedge_s: float = 0.0
     deadline_s: float = 600.0
     queue_s: float = 30.0
+    longest_tokens: int = 4096  # of an answer whose length a request leaves to the model
     most_waiting: int = 256
     price: Price = FREE
 

@@ -15,6 +15,7 @@ import msgspec
 from datahall.errors import DatahallError
 from datahall.serve.ending import serve_until_told
 from datahall.serve.http import Server, serve
+from datahall.serve.http.browsers import guarded
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
 from datahall.serve.modelserver.repository import Repository
@@ -66,9 +67,10 @@ async def run_model(told: Told, when_ready: Callable[[Running], None], say: Say)
     await load()
     admin: Server | None = None
     try:
-        server = await serve(ModelServer(shelf, file.stem, told.server_version), (told.host, told.port))
+        app = guarded(ModelServer(shelf, file.stem, told.server_version), told.host)
+        server = await serve(app, (told.host, told.port))
         if told.admin is not None:
-            admin = await serve(Repository(shelf, {file.stem: load}), told.admin)
+            admin = await serve(guarded(Repository(shelf, {file.stem: load}), told.admin[0]), told.admin)
         running = _running(told, server.port, admin, shelf.get(file.stem))
         with _reloading(load, say):
             return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))

@@ -9,6 +9,7 @@ import msgspec
 from datahall.inference.fleet.fleet import Fleet
 from datahall.serve.ending import serve_until_told
 from datahall.serve.http import serve
+from datahall.serve.http.browsers import guarded
 from datahall.serve.virtual.app import VirtualServer
 from datahall.serve.virtual.course import Course
 from datahall.serve.virtual.engine import Engine
@@ -43,7 +44,7 @@ async def run_virtual(told: Told, when_ready: Callable[[Running], None]) -> bool
     warm_up(told.fleet)
     course = Course(told.fleet)
     engine = Engine(course, usual_output=told.usual_output, speed_ratio=told.speed_ratio)
-    server = await serve(VirtualServer(engine, told.name), (told.host, told.port))
+    server = await serve(guarded(VirtualServer(engine, told.name), told.host), (told.host, told.port))
     host = f"[{told.host}]" if ":" in told.host else told.host
     running = Running(
         url=f"http://{host}:{server.port}",

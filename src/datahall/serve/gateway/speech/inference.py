@@ -17,7 +17,14 @@ import msgspec
 from datahall import __version__
 from datahall.scenario.words import Route
 from datahall.serve.gateway.model import Model
-from datahall.serve.gateway.question import MOST_NAME, Body, Question, priority_of, session_of
+from datahall.serve.gateway.question import (
+    MOST_NAME,
+    Body,
+    Question,
+    hold_to_few_keys,
+    priority_of,
+    session_of,
+)
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.http import Exchange, Failure, Request
 from datahall.serve.ledger.money import Usage
@@ -53,6 +60,7 @@ class Call(Question):
 def read_call(kind: Route, request: Request, gateway: Gateway, owner: str) -> Call:
     """Read a call, or refuse it."""
     try:
+        hold_to_few_keys(request.body)
         body = _body.decode(request.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON object: {error}", "invalid_json") from None
@@ -70,6 +78,7 @@ def read_call(kind: Route, request: Request, gateway: Gateway, owner: str) -> Ca
         hint=Hint(first + model.encode("utf-8", "surrogatepass"), session_of(first, body, request.header)),
         priority=priority_of(request.header("x-priority")),
         body=body,
+        num_bytes=len(request.body),
     )
     call.version = version
     return call
