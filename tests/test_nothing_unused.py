@@ -188,8 +188,8 @@ KEPT_FIELDS = {
             "ChatRequest.top_logprobs",
         )
     },
-    "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",
-    "serve.modelserver.predict._HealthResponse.avg_latency_ms": "the lab has it in every answer",
+    "serve.modelserver.open_inference.InferenceResponse.model_version": "the protocol has it in every answer",
+    "serve.modelserver.predict.HealthResponse.avg_latency_ms": "the lab has it in every answer",
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
     "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",
     "workload.traffic.shapes.Lognormal.mean_tokens": "read by its place in a match",
