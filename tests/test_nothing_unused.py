@@ -189,6 +189,10 @@ KEPT_FIELDS = {
             "request.ChatRequest.top_logprobs",
         )
     },
+    **{
+        f"serve.modelserver.llm.completion.CompletionRequest.{name}_penalty": "as above"
+        for name in ("frequency", "presence")
+    },
     "serve.modelserver.open_inference.InferenceResponse.model_version": "the protocol has it in every answer",
     "serve.modelserver.predict.HealthResponse.avg_latency_ms": "the lab has it in every answer",
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
