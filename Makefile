@@ -10,7 +10,7 @@ TEST_READY := $(VENV)/.test-ready
 UNIT := $(filter-out tests/test_release.py tests/test_peers.py,$(wildcard tests/test_*.py)) \
 	$(addprefix tests/,events catalog scenario workload silicon report)
 
-.PHONY: run test check bench bench-peers conformance lock docs clean
+.PHONY: run test check bench bench-peers conformance soak lock docs clean
 
 run: $(RUN_READY)
 	@$(BIN)/datahall plan
@@ -35,6 +35,11 @@ check: $(TEST_READY)
 bench: $(TEST_READY)
 	@$(BIN)/python -m compileall -q src  # as after any first run, where one may write beside the sources
 	$(BIN)/python benchmarks/run.py
+
+SOAK_S ?= 600
+
+soak: $(TEST_READY)  # a gateway under mixed load for SOAK_S seconds: what it holds, and its books
+	$(BIN)/python benchmarks/soak.py $(SOAK_S)
 
 bench-peers: $(BIN)/python  # servers of others, in an environment of their own
 	$(BIN)/python -m venv $(VENV)/peers

@@ -217,6 +217,8 @@ def test_the_account_adds_up() -> None:
     assert [one.name for one in (rows[0], rows[-1])] == ["as it is", "as asked"]
     assert all(one.swing_w <= rows[0].swing_w * (1 + 1e-9) for one in rows)
     assert all(one.more_fraction >= 0 for one in rows)
+    assert rows[-1].more_fraction == pytest.approx(found.site_w / found.drawn.value - 1.0)
+    assert rows[-1].more_fraction > 1e-4
     energy = energy_of(found, 1e12)
     assert energy.run_s == pytest.approx(
         ceil(1e12 / (1024 * 8192)) * RUN.step_s

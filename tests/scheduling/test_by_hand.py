@@ -60,6 +60,12 @@ def test_a_limit_decides_who_may_pass_and_an_early_end_lets_the_first_start() ->
     assert run.first_s.tolist() == [0, 10, 2]
 
 
+def test_what_ends_in_the_moment_of_a_promise_is_free_beside_it() -> None:
+    """Two jobs of four chips end at 10, when B is promised five of nine: C may have the ninth, however long it runs."""
+    jobs = queue((0, 10, 4), (0, 10, 4), (1, 10, 5), (2, 100, 1))
+    assert play(jobs, "backfill", 9).first_s.tolist() == [0, 0, 10, 2]
+
+
 def test_a_job_is_stopped_at_its_limit() -> None:
     run = play(queue((0, 100, 1), limit_s=(30,)), "fifo", 1)
     assert run.end_s.tolist() == [30]

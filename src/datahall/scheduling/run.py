@@ -13,6 +13,7 @@ from datahall.errors import ScenarioError, option
 from datahall.events import new_queue, new_trace, stream
 from datahall.events.trace import Trace
 from datahall.reliability.nodes.availability import at_least
+from datahall.scenario.sections.operations.scheduling import USUAL_DEPTH, USUAL_HALF_LIFE_S
 from datahall.scenario.words import QueuePolicy
 from datahall.scheduling.jobs import Jobs
 from datahall.scheduling.loop.advance import advance
@@ -51,8 +52,8 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True):
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for every job and policy."""
 
-    depth: int = 1000  # waiting jobs that are looked at
-    half_life_s: float = 7 * 86400.0  # of use, for fair share
+    depth: int = USUAL_DEPTH  # waiting jobs that are looked at
+    half_life_s: float = USUAL_HALF_LIFE_S  # of use, for fair share
     restart_s: float = 0.0  # of a job that begins again, until it works
     mttf_s: float = 0.0  # of one node; 0: none fails by chance
     repair_s: float = 0.0
@@ -264,6 +265,7 @@ def _nodes(machine: Machine) -> Nodes:
         leaf=machine.leaf.astype(np.int64),
         pod=machine.pod.astype(np.int64),
         after=np.zeros(machine.num_nodes, np.int64),
+        stuck=np.zeros(machine.num_nodes, np.int64),
         at_least=at_least,
         later=at_least.copy(),
         in_leaf=np.zeros(groups, np.int64),

@@ -169,3 +169,10 @@ def test_no_file_is_more_than_a_list_of_problems(lines: list[tuple[str, str, obj
     except DocumentError as wrong:
         found = [*wrong.problems]
     assert all(one.where.startswith("gateway.toml") and one.message for one in found)
+
+
+def test_an_upstream_may_be_a_server_of_other_models() -> None:
+    found = settings(LEAST.replace('url = "http://10.0.0.7"', 'url = "http://10.0.0.7"\napi = "inference"'))
+    assert found.upstreams[0].api == "inference"
+    priced = settings(LEAST + "price = { call = 0.0002 }\n")
+    assert priced.models[0].price.call_nano_usd == 200_000

@@ -11,19 +11,14 @@ from datahall.answers.verbs import (
     catalog,
     chip,
     comparison,
-    datapath,
     economics,
     fabric,
-    gateway,
     model,
-    power,
-    reliability,
-    run,
-    scheduling,
     serving,
     training,
     validation,
 )
+from datahall.answers.verbs.operations import datapath, gateway, power, reliability, run, scheduling
 
 GROUPS = (
     Group("plan", "what to build, and why not something else", "decide", golden="plan serve"),

@@ -35,6 +35,7 @@ from datahall.inference.step.column import (
 )
 from datahall.inference.step.price import round_token_budget
 from datahall.inference.step.table import StepTable
+from datahall.scenario.sections.wanted.promise import USUAL_PERCENTILE
 
 POINTS = 48  # of the curve
 MOST_PROMPTS, MOST_PROMPTS_OF_RANKS = 8, 32  # that are told apart in one step
@@ -128,7 +129,12 @@ class _Steps(msgspec.Struct, frozen=True):
 
 
 def curve(
-    table: StepTable, replica: Replica, load: Load, capacity: KvCapacity, *, percentile: float = 0.95
+    table: StepTable,
+    replica: Replica,
+    load: Load,
+    capacity: KvCapacity,
+    *,
+    percentile: float = USUAL_PERCENTILE,
 ) -> Curve:
     """The steady states of one of a replica's ranks."""
     most, limit = most_sequences(replica, load, capacity)

@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from datahall.economics.early import check_buying, unweighed
+from datahall.economics.early import check_buying
 from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips, usual_chip
@@ -17,9 +17,9 @@ from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
 from datahall.workload.precision import HALVES
@@ -63,7 +63,7 @@ def _check_plan(scenario: Scenario) -> None:
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
     _check_goal(scenario, num_chips)
-    check_buying(scenario)
+    check_buying(scenario, "run")
     check_machine(scenario)
     _check_supply(scenario)
     check_job(scenario)
@@ -81,8 +81,6 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
                 field="buy",
                 hint=option("buy", ",".join(way for way in ways if way in chip_ways()) or "rent,own"),
             )
-    if scenario.given("staff") and "own" not in ways:
-        raise unweighed("staff", "own", ways)
     if num_chips is not None and scenario.one(Goal).objective == "chips":
         raise ScenarioError(
             does_nothing("objective", "how many chips there are is said"),

@@ -19,7 +19,7 @@ from datahall.scenario.kinds import (
     Version,
 )
 from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST
-from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.sections.wanted.promise import MOST_WAIT_S
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     COLLECTIVES,

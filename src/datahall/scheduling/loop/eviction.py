@@ -9,6 +9,7 @@ from datahall.scheduling.loop.state import (
     NONE,
     PREEMPTED,
     State,
+    clear,
     copy,
     count_change,
     fits,
@@ -94,6 +95,7 @@ def defragment(s: State, job: int, now: float) -> bool:
     if one["chips"] > counts["free"] or one["extra"] > 0:
         return False
     copy(nodes.after, nodes.free)
+    clear(nodes.stuck)
     num, missing = 0, one["nodes"] - nodes.at_least[one["base"]]
     while missing > 0:
         node = emptiest(s, one["base"])
@@ -103,7 +105,7 @@ def defragment(s: State, job: int, now: float) -> bool:
         if more > num:
             num, missing = more, missing - 1
         else:
-            nodes.after[node] = -1 - nodes.after[node]  # it cannot be cleared: looked at no more
+            nodes.stuck[node] = 1
     for move in range(num):
         moved = s.moves[2 * move]
         stop(s, moved, now, MIGRATED)
@@ -117,12 +119,12 @@ def defragment(s: State, job: int, now: float) -> bool:
 
 @inline
 def emptiest(s: State, base: int) -> int:
-    """The node with the most free chips of those with too few."""
+    """The node with the most free chips of those with too few, which may be cleared yet."""
     best = NONE
     for node in range(s.nodes.free.size):
         chips = s.nodes.after[node]
-        whole = s.nodes.size[node] >= base and s.nodes.down[node] == 0
-        if whole and 0 <= chips < base and (best == NONE or chips > s.nodes.after[best]):
+        whole = s.nodes.size[node] >= base and s.nodes.down[node] == 0 and s.nodes.stuck[node] == 0
+        if whole and chips < base and (best == NONE or chips > s.nodes.after[best]):
             best = node
     return best
 

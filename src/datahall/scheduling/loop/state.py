@@ -63,6 +63,7 @@ class Nodes(NamedTuple):
     leaf: Ints
     pod: Ints
     after: Ints  # free once the first of the queue is to start, beside it
+    stuck: Ints  # whether small jobs on it have nowhere to go, while some are moved together
     at_least: Ints  # nodes with so many free chips, or more
     later: Ints  # the same of `after`
     in_leaf: Ints  # [leaf] nodes that can be had, while one places a job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -24,8 +24,10 @@ from datahall.serve.config.settings import (
 )
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
+from datahall.serve.http.browsers import is_loopback
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.routing import RULES
+from datahall.serve.upstreams.upstream import Api
 
 Keys = Mapping[str, tuple[str, Reader]]  # as a key is written: the field it sets and its reader
 
@@ -40,6 +42,7 @@ SERVER: Keys = {
 LIMITS: Keys = {
     "head": ("head_bytes", values.size),
     "body": ("body_bytes", values.size),
+    "gathered": ("gathered_bytes", values.size),
     "connections": ("num_connections", values.count(1)),
     "head_time": ("head_s", values.seconds()),
     "body_time": ("body_s", values.seconds()),
@@ -48,7 +51,7 @@ LIMITS: Keys = {
 }
 UPSTREAM: Keys = {
     "url": ("url", values.url),
-    "api": ("api", values.one_of(("openai", "anthropic"))),
+    "api": ("api", values.one_of(get_args(Api))),
     "key": ("key", values.secret),
     "concurrency": ("most", values.count(0)),
     "health": ("health", values.path),
@@ -69,6 +72,7 @@ MODEL: Keys = {
     "retries": ("num_retries", values.count(0, 10)),
     "hedge": ("hedge_s", values.seconds()),
     "deadline": ("deadline_s", values.seconds()),
+    "longest": ("longest_tokens", values.count(1, 1_000_000)),
     "queue": ("most_waiting", values.count(0)),
     "queue_time": ("queue_s", values.seconds(0.0)),
 }
@@ -218,7 +222,7 @@ class _Reading:
         upstreams: Mapping[str, UpstreamSettings],
         models: Mapping[str, ModelSettings],
     ) -> None:
-        if not server.has_auth and not values.is_loopback(server.host):
+        if not server.has_auth and not is_loopback(server.host):
             self._say(
                 ("server", "auth"),
                 f"without keys anybody who reaches {server.host} could ask",

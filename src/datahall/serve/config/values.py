@@ -115,14 +115,6 @@ def address(value: Any) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def shown(value: Any) -> str:
     word = f'"{value}"' if isinstance(value, str) else str(value)
     return word if len(word) <= 60 else f"{word[:57]}…"

@@ -19,6 +19,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.inference import Call
 from datahall.serve.gateway.speech.translation import Translation, Untranslatable
 from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
@@ -95,6 +96,7 @@ class Attempts:
         "_loop",
         "_question",
         "_random",
+        "failures",
         "num_sent",
         "wasted",
     )
@@ -117,6 +119,7 @@ class Attempts:
         self._loop = loop
         self._headers = (*JSON, *headers)
         self.num_sent = 0
+        self.failures: list[str] = []  # of upstreams, as who runs the gateway is told
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
     async def answer(self, models: Sequence[Model]) -> Answer:
@@ -193,7 +196,7 @@ class Attempts:
             self.num_sent += 1
             response = await upstream.reach.request(
                 "POST",
-                upstream.base + PATHS[kind],
+                upstream.base + (question.path(target.model) if isinstance(question, Call) else PATHS[kind]),
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
@@ -211,7 +214,11 @@ class Attempts:
             upstream.did_well(self._loop.time() - began_s)
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
+        except _Failed as failed:
+            self.failures.append(failed.refused.message)
+            raise
         except Failure as failure:
+            self.failures.append(f"{upstream.name}: {failure}")
             if not (self._is_hurried and self._is_late()):
                 upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
@@ -271,7 +278,8 @@ class Attempts:
                 ),
                 has_cost=False,
             )
-        if status >= 500 or status == 408:
+        is_own = status == 500 and isinstance(self._question, Call)  # what the model says of the rows
+        if (status >= 500 or status == 408) and not is_own:
             upstream.did_fail(now_s)
             refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
             raise _Failed(refused, has_cost=False)
@@ -291,7 +299,7 @@ class Attempts:
         refused = Refused(
             status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
         )
-        return refused.body(is_anthropic=self._question.kind == "messages")
+        return refused.body(self._question.kind)
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""

@@ -54,7 +54,7 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
         settings.name,
         client,
         random,
-        api="anthropic" if is_anthropic else "openai",
+        api=settings.api,
         base=origin.base,
         headers=headers,
         most=settings.most,
@@ -78,6 +78,7 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
         hedge_s=settings.hedge_s,
         deadline_s=settings.deadline_s,
         queue_s=settings.queue_s,
+        longest_tokens=settings.longest_tokens,
     )
 
 
@@ -87,13 +88,18 @@ def build_telemetry(settings: TelemetrySettings, readings: Sequence[Family]) -> 
     if settings.log:
         try:
             log = Log(
-                sys.stderr.buffer if settings.log == "-" else Path(settings.log).expanduser().open("ab")
+                sys.stderr.fileno() if settings.log == "-" else _opened(Path(settings.log).expanduser())
             )
         except OSError as error:
             raise ServingError(f"the log {settings.log} cannot be written: {error.strerror}") from None
     if settings.traces:
         exporter = Exporter(settings.traces, "datahall")
     return Telemetry(log, exporter, readings)
+
+
+def _opened(path: Path) -> int:
+    """A file to add to; a pipe must have its reader."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
 
 
 def secret_of(place: str, upstream: str) -> str:

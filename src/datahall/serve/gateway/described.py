@@ -10,7 +10,8 @@ import msgspec
 from datahall import __version__
 from datahall.scenario.words import Route
 from datahall.serve.gateway.question import MOST_CHOICES, MOST_TOKENS
-from datahall.serve.openapi import PATH, Operation, described
+from datahall.serve.gateway.speech.inference import ROOT
+from datahall.serve.openapi import PATH, Operation, Shape, described
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
@@ -22,6 +23,7 @@ KINDS: dict[str, Route] = {
     "/v1/completions": "completions",
     "/v1/embeddings": "embeddings",
     "/v1/messages": "messages",
+    "/predict": "predict",
 }
 MODELS = "/v1/models"
 
@@ -117,6 +119,18 @@ class AnthropicRefusal(msgspec.Struct, frozen=True):
     error: AnthropicProblem
 
 
+class PredictRefusal(msgspec.Struct, frozen=True):
+    """An error, as FastAPI's servers write it."""
+
+    detail: str
+
+
+class InferenceRefusal(msgspec.Struct, frozen=True):
+    """An error, as the Open Inference Protocol writes it."""
+
+    error: str
+
+
 class Card(msgspec.Struct, frozen=True):
     """A model that may be asked."""
 
@@ -140,12 +154,16 @@ class Health(msgspec.Struct, frozen=True):
     models: dict[str, bool]
 
 
-ASKED: dict[Route, tuple[str, type[msgspec.Struct]]] = {
+ASKED: dict[Route, tuple[str, Shape]] = {
     "chat": ("an answer to a conversation", Chat),
     "completions": ("a text continued", Completion),
     "embeddings": ("vectors of texts", Embedding),
     "messages": ("an answer to a conversation, in Anthropic's words", Messages),
+    "predict": ("the answer of another model, which is asked as it was", Passed),
 }
+REFUSED: dict[Route, Shape] = {"messages": AnthropicRefusal, "predict": PredictRefusal}
+NEVER_STREAMED: tuple[Route, ...] = ("embeddings", "predict")
+INFERENCE = f"{ROOT}/models/{{model}}"
 REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 500, 502, 503, 504)
 OPERATIONS = (
     *(
@@ -155,8 +173,8 @@ OPERATIONS = (
             about=ASKED[kind][0],
             body=ASKED[kind][1],
             answer=Passed,
-            is_streamed=kind != "embeddings",
-            refusal=AnthropicRefusal if kind == "messages" else Refusal,
+            is_streamed=kind not in NEVER_STREAMED,
+            refusal=REFUSED.get(kind, Refusal),
             statuses=REFUSALS,
             has_key=True,
         )
@@ -177,6 +195,33 @@ OPERATIONS = (
         refusal=Refusal,
         statuses=(400, 401, 403, 404),
         has_key=True,
+    ),
+    Operation(path=ROOT, about="who answers the Open Inference Protocol", answer=Passed),
+    Operation(path=f"{ROOT}/health/live", about="whether it answers at all", answer=Passed),
+    Operation(
+        path=f"{ROOT}/health/ready",
+        about="whether requests may be sent",
+        answer=Passed,
+        refusal=InferenceRefusal,
+        statuses=(503,),
+    ),
+    *(
+        Operation(
+            path=at + end,
+            method=method,
+            about=about,
+            body=Passed if method == "POST" else None,
+            answer=Passed,
+            refusal=InferenceRefusal,
+            statuses=REFUSALS,
+            has_key=True,
+        )
+        for at in (INFERENCE, f"{INFERENCE}/versions/{{version}}")
+        for end, method, about in (
+            ("", "GET", "what another model takes and gives"),
+            ("/ready", "GET", "whether it answers"),
+            ("/infer", "POST", "its answer"),
+        )
     ),
     Operation(path="/health", about="how the gateway is", answer=Health),
     Operation(path="/health/live", about="whether it answers at all", answer=Health),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import floor, inf, isfinite, log10
+from collections.abc import Callable, Sequence
+from math import floor, inf, isfinite, log10, nan
 
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, given, modelled, product, quotient, total
 from datahall.catalog.entries.chip import Chip
+from datahall.catalog.entries.model import Model
 from datahall.catalog.number_formats import is_wide
 from datahall.errors import InfeasibleError, option
 from datahall.inference.closed_form.bottleneck import mean_step
 from datahall.inference.closed_form.held_figure import rank_figure
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import (
+from datahall.inference.early import check_format
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.shorter import summarised, windowed
+from datahall.inference.ladder.smaller import SHARES, Routed, as_effect, instead, routed
+from datahall.inference.ladder.techniques import (
     Effect,
     Setting,
     Technique,
@@ -22,22 +27,31 @@ from datahall.inference.closed_form.techniques import (
     disaggregated,
     effect,
     narrow_cache,
-    one_by_one,
     prefix_cached,
     quantised,
     shares_steps,
     speculative,
     speed_up,
+)
+from datahall.inference.ladder.without import (
+    Places,
+    contiguous,
+    graphs_speed_up,
+    launched,
+    longest_of,
+    one_by_one,
+    places_of,
+    recomputed,
     unchunked,
 )
-from datahall.inference.early import check_format
-from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.step.kernels import sharding_of
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.views import Lighter
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import COMMON, PRESETS
 
 GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate
 BATCHES = (1, 8, 32, 128)  # sequences at which speculation is shown to fade
+USUAL_LIGHTER = Lighter()
 WORTH = 1.01  # a further technique must give so much more
 
 
@@ -52,7 +66,14 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[Effect, ...]
     alone: tuple[Effect, ...]
     together: tuple[Effect, ...]
-    fading: tuple[tuple[int, float], ...]  # sequences, and how many times faster speculation decodes them
+    speculation_ratio: tuple[
+        tuple[int, float], ...
+    ]  # sequences, and how many times faster speculation decodes them
+    graphs_ratio: tuple[tuple[int, float], ...]  # the same of graphs; nothing where the engine has none
+    lighter: tuple[Effect, ...]  # alone, of which each changes what is answered
+    small: Setting | None  # the smaller model, where there is one
+    routed: tuple[Routed, ...]  # to it, by the share of the requests
+    places: tuple[Places, ...]  # of the cache, by how it is divided
 
     @property
     def final(self) -> Effect:
@@ -64,7 +85,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         """What batching gives: requests per second over those one at a time, without limits."""
         return self.reference.most_per_s / self.without[0].most_per_s
 
-    def gain_of(self, effect: Effect) -> float:
+    def gain_of(self, effect: Effect | Routed) -> float:
         """What a chip holds with it over what it holds as it is."""
         return effect.held_per_s / self.reference.held_per_s
 
@@ -111,6 +132,8 @@ def ladder(
     *,
     cached: float,
     speculation: Speculation,
+    small: Model | None = None,
+    lighter: Lighter = USUAL_LIGHTER,
     tp: int | None = None,
 ) -> Ladder:
     """The techniques of a replica that gets so many requests per second, on the fewest chips that hold them."""
@@ -120,9 +143,12 @@ def ladder(
     alone = tuple(one.effect(plain, promise, rate_per_s) for one in techniques)
     useful = [one for one, tried in zip(techniques, alone, strict=True) if isfinite(tried.held_per_s)]
     reference = effect("as it is", plain, promise, rate_per_s)
-    without = [effect("one request at a time", one_by_one(plain), promise, rate_per_s)]
-    if shares_steps(plain):
-        without.append(effect("without chunked prefill", unchunked(plain), promise, rate_per_s))
+    without = [
+        msgspec.structs.replace(_without(name, change, plain, promise, rate_per_s), detail=detail)
+        for name, detail, change in _taken_away(plain)
+    ]
+    shorter = _shorter(plain, promise, rate_per_s, lighter)
+    fewer = _Smaller(plain, reference, promise, rate_per_s, small) if small is not None else None
     return Ladder(
         setting=plain,
         promise=promise,
@@ -132,10 +158,77 @@ def ladder(
         without=tuple(without),
         alone=alone,
         together=tuple(_together(plain, useful, reference, promise, rate_per_s)),
-        fading=tuple(
+        speculation_ratio=tuple(
             (batch, speed_up(plain.replica, speculation, batch, plain.load.prompt)) for batch in BATCHES
         ),
+        graphs_ratio=tuple((batch, graphs_speed_up(plain, batch)) for batch in BATCHES)
+        if plain.replica.engine.graphs
+        else (),
+        lighter=(*shorter, *(fewer.effects(lighter.easy_fraction) if fewer is not None else ())),
+        small=fewer.small[0] if fewer is not None else None,
+        routed=fewer.by_share(lighter.easy_fraction) if fewer is not None else (),
+        places=places_of(plain.replica, load),
     )
+
+
+def _taken_away(plain: Setting) -> list[tuple[str, str, Callable[[Setting], Setting]]]:
+    """What a replica has, with what is said of it; batching first."""
+    reserved = f"{longest_of(plain.replica):,} tokens each"
+    return [
+        ("one request at a time", "", one_by_one),
+        *([("without chunked prefill", "", unchunked)] if shares_steps(plain) else []),
+        ("without a KV cache", "", recomputed),
+        ("contiguous cache", reserved, contiguous),
+        *([("without graphs", "", launched)] if plain.replica.engine.graphs else []),
+    ]
+
+
+def _without(
+    name: str, change: Callable[[Setting], Setting], plain: Setting, promise: Promise, rate: float
+) -> Effect:
+    """A replica without something; where it then holds no sequence, why."""
+    try:
+        return effect(name, change(plain), promise, rate)
+    except InfeasibleError as error:
+        return Effect(name=name, held_per_s=0.0, ttft_s=nan, tpot_s=nan, note=error.message)
+
+
+def _shorter(plain: Setting, promise: Promise, rate: float, said: Lighter) -> list[Effect]:
+    """A window, and a summary."""
+    through = windowed(plain, said.window)
+    seen = (
+        msgspec.structs.replace(effect("sliding window", None, promise, rate), note=through)
+        if isinstance(through, str)
+        else effect("sliding window", through, promise, rate)
+    )
+    read = summarised(plain, said.summary_fraction, said.summary_requests)
+    kept = f"{100 * said.summary_fraction:g} % of the prompt, written once for {said.summary_requests:,}"
+    return [
+        msgspec.structs.replace(seen, detail=f"{said.window:,} tokens"),
+        msgspec.structs.replace(effect("summarised context", read, promise, rate), detail=kept),
+    ]
+
+
+class _Smaller:
+    """A smaller model beside the large one."""
+
+    def __init__(self, plain: Setting, large: Effect, promise: Promise, rate: float, model: Model) -> None:
+        self.plain, self.large, self.promise, self.rate = plain, large, promise, rate
+        self.small = instead(plain, model, promise, rate)
+
+    def routed(self, easy: float) -> Routed:
+        return routed(self.plain, self.large, self.small, self.promise, self.rate, easy)
+
+    def effects(self, easy: float) -> tuple[Effect, Effect]:
+        """For all requests, and for the easy ones."""
+        setting, alone = self.small
+        where = f"{setting.replica.model.name}, tp {setting.replica.tp}"
+        named = msgspec.structs.replace(alone, name="smaller model", detail=where)
+        to_it = f"{100 * easy:g} % to {setting.replica.model.name}"
+        return named, as_effect(self.routed(easy), "easy requests routed", to_it)
+
+    def by_share(self, easy: float) -> tuple[Routed, ...]:
+        return tuple(self.routed(share) for share in sorted({*SHARES, easy}))
 
 
 def _placed(replica: Replica, load: Load, promise: Promise, rate: float, tp: int | None) -> Setting:

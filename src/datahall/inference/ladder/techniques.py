@@ -18,20 +18,23 @@ from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.disaggregation import handoff_of
 from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.uncached import held_uncached
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import short
 from datahall.workload.precision import Precision, block_scaled
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica, its load and whether prompts have chips of their own."""
+    """A replica, its load, and how it answers it."""
 
     replica: Replica
     load: Load
     disaggregated: bool = False
+    recomputes: bool = False  # keeps no keys and values: each token computes the whole sequence before it
+    num_calls: float = 1.0  # of the model for a request: what a summary takes beside the answers
 
 
 class PromptPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,13 +90,7 @@ def chunked(setting: Setting) -> Setting | None:
     if shares_steps(setting):
         return None
     changed = msgspec.structs.replace(setting.replica.engine, chunked_prefill=True, mixed_steps=True)
-    return _with(setting, engine=changed)
-
-
-def unchunked(setting: Setting) -> Setting:
-    """Whole prompts in steps of their own, while decodes wait."""
-    changed = msgspec.structs.replace(setting.replica.engine, chunked_prefill=False, mixed_steps=False)
-    return _with(setting, engine=changed)
+    return with_replica(setting, engine=changed)
 
 
 def shares_steps(setting: Setting) -> bool:
@@ -117,7 +114,7 @@ def speculative(how: Speculation) -> Change:
     """Drafted tokens are verified together."""
 
     def apply(setting: Setting) -> Setting | None:
-        return _with(setting, speculation=how)
+        return with_replica(setting, speculation=how)
 
     return apply
 
@@ -132,7 +129,7 @@ def quantised(name: str) -> Change:
         if narrow == setting.replica.precision:
             return None
         blocks = block_scaled(setting.replica.model, narrow)
-        return _with(setting, precision=narrow, block_scaled=blocks)
+        return with_replica(setting, precision=narrow, block_scaled=blocks)
 
     return apply
 
@@ -142,7 +139,7 @@ def narrow_cache(setting: Setting) -> Setting | None:
     precision = setting.replica.precision
     if precision.kv_bytes_per_value <= 1:
         return None
-    return _with(setting, precision=msgspec.structs.replace(precision, kv="fp8"))
+    return with_replica(setting, precision=msgspec.structs.replace(precision, kv="fp8"))
 
 
 def disaggregated(setting: Setting) -> Setting | None:
@@ -150,12 +147,8 @@ def disaggregated(setting: Setting) -> Setting | None:
     return msgspec.structs.replace(setting, disaggregated=True)
 
 
-def one_by_one(setting: Setting) -> Setting:
-    """No batching at all: what the gain of batching is measured against."""
-    return _with(setting, engine=msgspec.structs.replace(setting.replica.engine, max_sequences=1))
-
-
-def _with(setting: Setting, **changes: object) -> Setting:
+def with_replica(setting: Setting, **changes: object) -> Setting:
+    """The same on another replica."""
     return msgspec.structs.replace(setting, replica=msgspec.structs.replace(setting.replica, **changes))
 
 
@@ -166,13 +159,13 @@ def effect(name: str, setting: Setting | None, slo: Promise, rate_per_s: float) 
     try:
         if setting.disaggregated:
             return _apart(name, setting, slo, rate_per_s)
-        most = held(setting.replica, setting.load, slo)
+        most = (held_uncached if setting.recomputes else held)(setting.replica, setting.load, slo)
     except DatahallError as error:
         remedy = error.hint if isinstance(error, InfeasibleError) and not error.field else ""
         return Effect(
             name=name, held_per_s=0.0, ttft_s=np.nan, tpot_s=np.nan, note=error.message, remedy=remedy
         )
-    state, chips = most.at(rate_per_s), setting.replica.num_chips
+    state, chips = most.at(rate_per_s * setting.num_calls), setting.replica.num_chips * setting.num_calls
     return Effect(
         name=name,
         held_per_s=most.rate_per_s / chips,
