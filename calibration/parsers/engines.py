@@ -1,4 +1,4 @@
-"""Options of serving engines, as their own parsers declare them: vLLM from its configuration classes, SGLang from its."""
+"""Options of serving engines, as their own parsers declare them: configuration classes of each, and command lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from option import of_argparse
+from option import of_argparse, of_click
 from syntax import UNREAD, Sources, keys, option
 
 Options = dict[str, dict[str, Any]]
@@ -124,3 +124,37 @@ def _of_arg(node: ast.AnnAssign, name: str, sources: Sources) -> Options:
     flag = named if isinstance(named, str) else "--" + name.replace("_", "-")
     default = sources.value(node.value) if node.value is not None else UNREAD
     return {flag: option(kind, words, default, aliases if isinstance(aliases, list) else [], is_open=is_open)}
+
+
+def trtllm(root: Path) -> Options:
+    """`trtllm-serve serve`, and the keys of the file behind its `--config`: those of the PyTorch backend."""
+    sources = Sources(root, ("tensorrt_llm/llmapi/llm_args.py", "tensorrt_llm/lora_helper.py"))
+    found = keys("TorchLlmArgs", "", sources, 2)
+    drafting = "speculative_config."
+    private = {name for name in found if "_" in {part[0] for part in name.split(".")}}
+    found = {
+        name: one for name, one in found.items() if not name.startswith(drafting) and name not in private
+    }
+    kinds = _dispatched(sources, "DecodingBaseConfig")
+    for name in kinds.values():
+        more = keys(name, drafting, sources, 0)
+        found |= {key: one for key, one in more.items() if not key.startswith(f"{drafting}_")}
+    found[f"{drafting}decoding_type"] = option("text", list(kinds), None)
+    commands = Sources(root, ("tensorrt_llm/commands/serve.py",))
+    served = commands.functions["serve"]
+    return found | dict(
+        one for call in served.decorator_list if (one := of_click(call, commands)) is not None
+    )
+
+
+def _dispatched(sources: Sources, name: str) -> dict[str, str]:
+    """The class behind each word by which one of several is chosen, as `from_dict` of their base has them."""
+    for node in ast.walk(sources.classes[name]):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return {
+                word.value: one.id
+                for word, one in pairs
+                if isinstance(word, ast.Constant) and isinstance(one, ast.Name)
+            }
+    raise SystemExit(f"{name} chooses among no classes")

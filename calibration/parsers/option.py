@@ -35,6 +35,28 @@ def of_argparse(call: ast.Call, sources: Sources) -> tuple[str, dict[str, Any]] 
     return long[0], option(kind, words if isinstance(words, list) else [], default, others)
 
 
+def of_click(call: ast.expr, sources: Sources) -> tuple[str, dict[str, Any]] | None:
+    """A decorator `@click.option(…)`; None where it is another one, or a positional argument."""
+    if not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "option"
+    ):
+        return None
+    flags = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    long = [flag for flag in flags if flag.startswith("--")]
+    if not long:
+        return None
+    said = {word.arg: word.value for word in call.keywords if word.arg}
+    typed = said.get("type")
+    kind = OF_ARGPARSE.get(typed.id, "text") if isinstance(typed, ast.Name) else "text"
+    if sources.value(said.get("is_flag")) is True:
+        kind = "flag"
+    elif sources.value(said.get("multiple")) is True:
+        kind = "list"
+    words = sources.value(typed.args[0]) if isinstance(typed, ast.Call) and typed.args else []
+    default = sources.value(said["default"]) if "default" in said else None
+    return long[0], option(kind, words if isinstance(words, list) else [], default, long[1:])
+
+
 def write(
     name: str,
     title: str,

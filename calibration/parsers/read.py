@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engines import sglang, vllm
+from engines import sglang, trtllm, vllm
 from option import write
 from systems import kubernetes, ray, slurm, torchrun
 from trainers import deepspeed, megatron, torchtitan
@@ -39,6 +39,11 @@ READERS = {
         "sglang/srt/arg_groups/fields of the wheel; image: docs.sglang.ai, Install, Docker",
         sglang,
         "lmsysorg/sglang",
+    ),
+    "trtllm": Reader(
+        "TensorRT-LLM",
+        "tensorrt_llm/llmapi/llm_args.py, tensorrt_llm/lora_helper.py and tensorrt_llm/commands/serve.py at the tag",
+        trtllm,
     ),
     "megatron": Reader(
         "Megatron-LM", "megatron/training/arguments.py and the classes it reads, at the tag", megatron

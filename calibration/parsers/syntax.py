@@ -34,6 +34,10 @@ class Sources:
         return {node.name: node for node in self._nodes() if isinstance(node, ast.ClassDef)}
 
     @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        return {node.name: node for node in self._nodes() if isinstance(node, ast.FunctionDef)}
+
+    @cached_property
     def names(self) -> dict[str, ast.expr]:
         """What stands on the right of every name that is set at the top of a file."""
         found: dict[str, ast.expr] = {}

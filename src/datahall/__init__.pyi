@@ -70,6 +70,7 @@ def plan_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -223,6 +224,8 @@ def plan_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None
@@ -891,6 +894,10 @@ def show_techniques(
     resident_adapters: str | int | None = None,
     adapter_zipf: str | float = "1",
     attention_adapters: bool = False,
+    host_cache: str | float = "0B",
+    host_link: str | float | None = None,
+    drive_cache: str | float = "0B",
+    drive_rate: str | float | None = None,
     max_context: str | int | None = None,
     token_budget: str | int | None = None,
     max_sequences: str | int | None = None,
@@ -900,6 +907,7 @@ def show_techniques(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -912,10 +920,19 @@ def show_techniques(
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
     spread: str | float | None = None,
+    turns: str | float | None = None,
+    think: str | float | None = None,
     ttft: str | float = "1s",
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     cached: str | float = "30%",
+    window: str | int = 512,
+    summary: str | float = "25%",
+    summary_requests: str | int = 10,
+    small: str = "",
+    easy: str | float = "50%",
+    provider: str | Sequence[str] | None = None,
+    price: str | float | None = None,
     on: str = "",
     domain: str | int | None = None,
     nic: str | float | None = None,
@@ -923,9 +940,10 @@ def show_techniques(
     failure: Tables | None = None,
     catalog: Catalog | None = None,
 ) -> Answer:
-    """Batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together.
+    """The ladder of serving: no cache, batching, paging, graphs, formats, caches, drafts, a smaller model.
 
-    The rate is what one replica gets.
+    The rate is what one replica gets. What an engine has is taken away, each technique stands alone,
+    then the best together; what changes the answers stands apart.
 
     Parameters
     ----------
@@ -961,6 +979,14 @@ def show_techniques(
         Zipf exponent of the adapters' popularity; 0: all alike. (default 1)
     attention_adapters : bool
         Adapters beside attention alone, not the dense MLPs.
+    host_cache : str | float
+        Memory of a replica's hosts for blocks of cache that leave the chips. (default 0B)
+    host_link : str | float | None
+        Rate between a chip and its host, one way (default: the chip's link).
+    drive_cache : str | float
+        Drives for blocks that leave the hosts' memory. (default 0B)
+    drive_rate : str | float | None
+        Rate of a chip's share of the drives (default: as servers are sold).
     max_context : str | int | None
         Longest sequence it accepts (default: the model's).
     token_budget : str | int | None
@@ -979,6 +1005,8 @@ def show_techniques(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None
@@ -1003,6 +1031,10 @@ def show_techniques(
         Tokens of an answer (default: the preset's; 250 beside a prompt alone).
     spread : str | float | None
         Standard deviation of lengths over their mean.
+    turns : str | float | None
+        Mean turns of a conversation.
+    think : str | float | None
+        Pause of a user between answer and next request.
     ttft : str | float
         Most time to the first token. (default 1s)
     tpot : str | float
@@ -1011,6 +1043,20 @@ def show_techniques(
         Share of requests that must keep both limits. (default 95)
     cached : str | float
         Share of a prompt that a prefix cache finds. (default 30%)
+    window : str | int
+        Tokens that a layer sees where attention has a window. (default 512)
+    summary : str | float
+        Share of a prompt that is left of it in a summary. (default 25%)
+    summary_requests : str | int
+        Requests that read a summary before the next is written. (default 10)
+    small : str
+        Smaller model (default: of the same family and tokens, a quarter of the parameters at most).
+    easy : str | float
+        Share of the requests that the smaller model answers where they are told apart. (default 50%)
+    provider : str | Sequence[str] | None
+        Whose prices count (default: all).
+    price : str | float | None
+        Rent of a chip for an hour (default: the median of fresh offers on demand).
     on : str
         Topology, or a fabric that was built (default: as the chip is sold, full bisection).
     domain : str | int | None
@@ -1029,6 +1075,8 @@ def show_techniques(
         datahall show techniques llama-3.1-70b --chip h200 --rate 5
         datahall show techniques llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"
         datahall show techniques deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp
+        datahall show techniques llama-3.1-70b --chip h200 --rate 5 --max-context 8k --small llama-3.2-3b --easy 80%
+        datahall show techniques llama-3.1-70b --chip h100-sxm --tp 4 --rate 1 --isl 500 --turns 6 --think 5min --ttft 2s
     """
 
 def show_memory(
@@ -2557,6 +2605,7 @@ def simulate_serve(
     whole_prompt_blocks: bool | None = None,
     whole_output_blocks: bool | None = None,
     prefix_caching: bool | None = None,
+    graphs: bool | None = None,
     preemption: Literal["recompute", "swap"] | None = None,
     expert_exchange: Literal["auto", "gather", "all-to-all"] | None = None,
     memory_fraction: str | float | None = None,
@@ -2704,6 +2753,8 @@ def simulate_serve(
         A prompt waits until blocks for all that it may generate are free too.
     prefix_caching : bool | None
         Blocks of shared prefixes are kept.
+    graphs : bool | None
+        Steps replay captured graphs; otherwise the host launches each kernel.
     preemption : Literal["recompute", "swap"] | None
         What happens to who must leave.
     expert_exchange : Literal["auto", "gather", "all-to-all"] | None
@@ -3657,7 +3708,7 @@ def gateway_keys_create(
     name: str = "",
     customer: str = "",
     models: str | Sequence[str] | None = None,
-    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None = None,
+    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None = None,
     expires: str | float | None = None,
     rpm: str | int | None = None,
     tpm: str | int | None = None,
@@ -3676,8 +3727,8 @@ def gateway_keys_create(
         Who pays, and whose answers a cache may give again (default: the key's name).
     models : str | Sequence[str] | None
         Models that it may use, also as "llama-*" (default: all).
-    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None
-        What it may ask: chat, completions, embeddings, messages (default: all).
+    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None
+        What it may ask: chat, completions, embeddings, messages, predict, infer (default: all).
     expires : str | float | None
         From now until when it is good (default: for ever).
     rpm : str | int | None
@@ -3795,6 +3846,36 @@ def gateway_bill(
 
         datahall gateway bill
         datahall gateway bill --month 2026-11 --format csv
+    """
+
+def gateway_top(
+    url: str = "",
+    *,
+    key_from: str = "",
+    window: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a gateway does now: rates, latencies, queue, errors and money, by model and key.
+
+    On a terminal it is drawn again every second until Ctrl-C. Metrics are shown at the gateway's own
+    address on loopback, elsewhere at that of metrics in [telemetry] of its file.
+
+    Parameters
+    ----------
+    url : str
+        Where it shows its metrics (default: http://127.0.0.1:8080).
+    key_from : str
+        Variable of the environment that has a key, where a proxy before it asks for one.
+    window : str | float | None
+        The time that rates and latencies are of (default: a second; ten where the view is drawn again).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway top
+        datahall gateway top --once --json
+        datahall gateway top http://10.0.0.5:9464 --window 1min
     """
 
 def gateway_load(

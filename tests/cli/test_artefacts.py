@@ -48,7 +48,7 @@ def test_other_names_ask_for_the_answer_as_before(datahall: Run) -> None:
     ("line", "said"),
     [
         ((*SERVE, "-o", "run.sh"), "no format goes with .sh"),
-        ((*SERVE, "-o", "run.sh"), "vllm.sh, sglang.sh, kubernetes.yaml, ray-serve.yaml"),
+        ((*SERVE, "-o", "run.sh"), "vllm.sh, sglang.sh, trtllm.yaml, kubernetes.yaml, ray-serve.yaml"),
         ((*SERVE, "-o", "megatron.sh"), "no format goes with .sh"),  # that is of a run
         ((*SERVE, "--format", "megatron"), "megatron"),
         ((*SERVE, "--format", "sglang", "-o", "vllm.sh"), "say one of them"),

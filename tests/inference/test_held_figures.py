@@ -16,11 +16,11 @@ from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form.capacity import Held
 from datahall.inference.closed_form.held_figure import rank_figure
-from datahall.inference.closed_form.ladder import gain_figure, ladder
-from datahall.inference.closed_form.techniques import Setting, disaggregated, effect
 from datahall.inference.deploy import pools_of
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
+from datahall.inference.ladder.climb import gain_figure, ladder
+from datahall.inference.ladder.techniques import Setting, disaggregated, effect
 from datahall.scenario.sections.deployment import Deployment
 
 OnCurve = Callable[..., Held]

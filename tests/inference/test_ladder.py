@@ -13,12 +13,12 @@ import pytest
 from datahall.breakdown import false_nodes
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError, InfeasibleError
-from datahall.inference.closed_form.ladder import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import Effect, Setting, Technique
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.sections.promise import Promise
+from datahall.inference.ladder.climb import BATCHES, WORTH, Ladder, gain_figure, ladder
+from datahall.inference.ladder.techniques import GROUPS, Effect, Setting, Technique
+from datahall.scenario.sections.wanted.promise import Promise
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)
 LOAD = Load(prompt=1000.0, output=250.0)
@@ -91,13 +91,31 @@ def test_without_batching_a_chip_serves_one_answer_after_the_other(shelf: Catalo
 
 
 def test_what_an_engine_has_is_taken_away_and_what_it_lacks_is_offered(found: Ladder) -> None:
-    assert [one.name for one in found.without] == ["one request at a time", "without chunked prefill"]
+    assert [one.name for one in found.without] == [
+        "one request at a time",
+        "without chunked prefill",
+        "without a KV cache",
+        "contiguous cache",
+        "without graphs",
+    ]
     assert "chunked prefill" not in {one.name for one in found.alone}
 
 
+def test_graphs_are_shown_to_fade(found: Ladder) -> None:
+    assert [batch for batch, _ in found.graphs_ratio] == list(BATCHES)
+    ratios = [ratio for _, ratio in found.graphs_ratio]
+    assert ratios == sorted(ratios, reverse=True)
+    assert ratios[0] > ratios[-1] >= 1.0
+
+
+def test_no_cache_is_the_worst_of_all(found: Ladder) -> None:
+    least = min(found.without, key=lambda one: one.most_per_s)
+    assert least.name == "without a KV cache"
+
+
 def test_speculation_is_shown_to_fade(found: Ladder) -> None:
-    assert [batch for batch, _ in found.fading] == list(BATCHES)
-    ratios = [ratio for _, ratio in found.fading]
+    assert [batch for batch, _ in found.speculation_ratio] == list(BATCHES)
+    ratios = [ratio for _, ratio in found.speculation_ratio]
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[0] > 1.5
 
@@ -192,9 +210,9 @@ def test_the_best_beside_the_best(
     techniques = tuple(
         Technique(name=name, change=technique(gain), weighs="weights" in name) for name, gain in gains.items()
     )
-    for module in ("ladder", "techniques"):
-        monkeypatch.setattr(f"datahall.inference.closed_form.{module}.effect", held)
-    monkeypatch.setattr("datahall.inference.closed_form.ladder._techniques", lambda *_: techniques)
+    for module in ("climb", "techniques"):
+        monkeypatch.setattr(f"datahall.inference.ladder.{module}.effect", held)
+    monkeypatch.setattr("datahall.inference.ladder.climb._techniques", lambda *_: techniques)
     found = climbed(shelf, tp=1)
     assert [step.name for step in found.together] == taken
     assert found.final.held_per_s == pytest.approx(LOAD.prompt * prod(gains[name] or 1.0 for name in taken))

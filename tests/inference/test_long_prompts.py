@@ -4,10 +4,10 @@ import pytest
 
 from datahall.catalog import load as catalog
 from datahall.inference.closed_form.steady_state import Load, at_rate, curve
-from datahall.inference.closed_form.techniques import prompt_time
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet
+from datahall.inference.ladder.techniques import prompt_time
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.histogram import TPOT
 from datahall.inference.simulation.simulate import simulate_serving

@@ -7,21 +7,21 @@ import pytest
 
 from datahall.catalog import load as catalogue
 from datahall.inference.closed_form.steady_state import Load
-from datahall.inference.closed_form.techniques import (
+from datahall.inference.engine.engine import engine_on
+from datahall.inference.engine.replica import Replica, Speculation
+from datahall.inference.ladder.techniques import (
     Setting,
     disaggregated,
     effect,
     narrow_cache,
-    one_by_one,
     prefix_cached,
     prompt_time,
     quantised,
     speculative,
     speed_up,
 )
-from datahall.inference.engine.engine import engine_on
-from datahall.inference.engine.replica import Replica, Speculation
-from datahall.scenario.sections.promise import Promise
+from datahall.inference.ladder.without import one_by_one
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import Precision
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)

@@ -11,7 +11,6 @@ from tests.inference.closed_form_case import flat, limits, linear, replace, smal
 from tests.inference.serving_case import replica as case
 
 from datahall.breakdown import derived
-from datahall.inference.closed_form import techniques
 from datahall.inference.closed_form.bottleneck import mean_step, resource_shares
 from datahall.inference.closed_form.capacity import held
 from datahall.inference.closed_form.steady_state import (
@@ -19,6 +18,7 @@ from datahall.inference.closed_form.steady_state import (
     State,
 )
 from datahall.inference.engine.replica import Speculation
+from datahall.inference.ladder import techniques, without
 from datahall.inference.step.figure import Resource, StepFigure
 from datahall.inference.step.price import StepPrice
 
@@ -103,16 +103,16 @@ PLAIN = techniques.Setting(replica=case(), load=Load(prompt=500.0, output=100.0)
 
 
 def test_techniques_change_one_thing() -> None:
-    stopped = techniques.unchunked(PLAIN)
+    stopped = without.unchunked(PLAIN)
     assert (stopped.replica.engine.chunked_prefill, stopped.replica.engine.mixed_steps) == (False, False)
     assert techniques.chunked(stopped) == PLAIN
     assert techniques.chunked(PLAIN) is None
-    half = techniques._with(PLAIN, engine=replace(PLAIN.replica.engine, mixed_steps=False))
+    half = techniques.with_replica(PLAIN, engine=replace(PLAIN.replica.engine, mixed_steps=False))
     assert techniques.chunked(half) == PLAIN
     cached = techniques.prefix_cached(0.4)(PLAIN)
     assert cached is not None
     assert cached.load.cached == pytest.approx(200.0)
-    assert techniques.one_by_one(PLAIN).replica.engine.max_sequences == 1
+    assert without.one_by_one(PLAIN).replica.engine.max_sequences == 1
     narrow = techniques.narrow_cache(PLAIN)
     assert narrow is not None
     assert narrow.replica.precision.kv == "fp8"

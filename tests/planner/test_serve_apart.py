@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.cli.conftest import Run, _home, datahall
 from tests.results import number
 
@@ -16,7 +14,7 @@ from datahall.answer import Answer, Table
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
-from datahall.planner.serving.apart import _fewest, _simulated
+from datahall.planner.serving.apart import _simulated
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.read import read_names
@@ -138,12 +136,3 @@ def test_limits_that_no_pools_keep_are_said() -> None:
 def test_conversations_are_refused() -> None:
     with pytest.raises(DatahallError, match="conversations on replicas for prompts"):
         plan(turns=3)
-
-
-@given(least=st.integers(1, 500), more=st.integers(0, 500))
-def test_the_fewest_that_keep_are_found(least: int, more: int) -> None:
-    def keeps(count: int) -> bool:
-        return count >= least
-
-    found = _fewest(keeps, least + more)
-    assert least <= found <= least + max(0, 0.01 * (least + more))

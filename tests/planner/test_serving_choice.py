@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from datahall.answers.ask import form_of
@@ -25,8 +26,8 @@ from datahall.scenario.read import read_names
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 
 SHELF = Catalog(user=False)
 CHAT = Load(prompt=500.0, output=250.0)
@@ -46,7 +47,17 @@ class Held(msgspec.Struct):
 
     @property
     def replica(self) -> SimpleNamespace:
-        return SimpleNamespace(num_chips=self.num_chips, chip=SimpleNamespace(name=self.name))
+        return SimpleNamespace(num_chips=self.num_chips, chip=SimpleNamespace(name=self.name), dp=1)
+
+    @property
+    def load(self) -> Load:
+        return CHAT
+
+    @property
+    def curve(self) -> SimpleNamespace:
+        """Each sequence more is half a request a second more: their number forgets what it was in two seconds."""
+        decoding = np.arange(1.0, 101.0)
+        return SimpleNamespace(decoding=decoding, rate_per_s=decoding / 2.0)
 
     @property
     def price(self) -> SimpleNamespace:
@@ -54,7 +65,7 @@ class Held(msgspec.Struct):
 
     def at(self, rate_per_s: float) -> SimpleNamespace:
         return SimpleNamespace(
-            ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s, near_saturation=False
+            ttft_s=0.5, tpot_s=self.request_s * rate_per_s, rate_per_s=rate_per_s, decoding=2.0 * rate_per_s
         )
 
 
@@ -166,12 +177,11 @@ def simulated_until(monkeypatch: pytest.MonkeyPatch, enough: int, good: float = 
     """Runs that keep the limits from so many replicas on."""
     tried: list[int] = []
 
-    def simulated(one: Candidate, count: int, _seed: int) -> Candidate:
-        tried.append(count)
-        other = msgspec.structs.replace(one, num_replicas=count, num_added=count - one.num_replicas)
-        return with_run(other, stable=True, good=good if count >= enough else 0.0)
+    def simulated(one: Candidate, _seed: int) -> Candidate:
+        tried.append(one.num_replicas)
+        return with_run(one, stable=True, good=good if one.num_replicas >= enough else 0.0)
 
-    monkeypatch.setattr(confirming, "_simulated", simulated)
+    monkeypatch.setattr(confirming, "_loaded", simulated)
     return tried
 
 
@@ -189,7 +199,7 @@ def test_the_fewest_that_keep_the_limits_are_found(
         assert found.keeps
         assert enough <= found.num_replicas < enough + near
         assert found.num_added == found.num_replicas - replicas
-        assert len(tried) == len(set(tried)) <= 2 * (2 * replicas).bit_length() + 2
+        assert len(tried) == len(set(tried)) <= 3 * (2 * replicas).bit_length()
         if enough == 1:
             assert found.num_replicas == 1
             assert found.num_fewer == 0  # nothing is fewer than one
@@ -293,11 +303,11 @@ def test_of_equally_many_chips_the_one_that_is_known_best_comes_first(
     assert [one.held.price.level for one in found] == ["measured", "family-calibrated", "datasheet only"]
 
 
-@pytest.mark.parametrize(("turns", "added", "replicas"), [(1, 0, 10), (4, 2, 10), (1, 0, 3)])
+@pytest.mark.parametrize(("turns", "added", "replicas"), [(1, 0, 24), (4, 2, 22), (1, 0, 3)])
 def test_a_few_replicas_are_simulated_under_their_share(
     monkeypatch: pytest.MonkeyPatch, turns: int, added: int, replicas: int
 ) -> None:
-    """90 a second with a tenth left free is 100; four of twelve replicas get a third of it, three of three all."""
+    """90 a second with a tenth left free is 100; twelve of 24 replicas get half of it, three of three all."""
     seen: dict[str, Any] = {}
 
     def simulated(fleet: Any, requests: Any, **options: Any) -> SimpleNamespace:
@@ -308,18 +318,19 @@ def test_a_few_replicas_are_simulated_under_their_share(
     monkeypatch.setattr(confirming, "Fleet", lambda pools: pools)
     monkeypatch.setattr(confirming, "Pool", lambda **fields: fields)
     monkeypatch.setattr(confirming, "generate", lambda traffic, _seed: traffic)
-    count, num = replicas + added, min(4, replicas)
-    found = confirming._simulated(way(replicas, traffic=Traffic(users=50, turns=turns)), count, 7)
+    count, num = replicas + added, min(12, replicas + added)
+    more = way(replicas, traffic=Traffic(users=50, turns=turns))
+    found = confirming._loaded(msgspec.structs.replace(more, num_replicas=count, num_added=added), 7)
     share = 100 * num / count
     assert (found.num_added, found.num_replicas, found.keeps) == (added, count, True)
     asked = seen["requests"]
     assert asked.arrivals.rate_per_s == pytest.approx(share / turns)
     assert asked.users is None
-    stay_s = 0.5 + 0.01 * 90 / replicas * 250  # a token each 10 ms for each request a second
-    assert asked.num_requests == max(4500, int(15 * share * stay_s))
+    stay_s = 0.5 + 0.01 * 100 / count * 250  # a token each 10 ms for each request a second
+    assert asked.num_requests == max(4500, int(10 * share * stay_s))
     coming_s = asked.num_requests / share
     edge_s = min(2 * stay_s, coming_s / 6)
-    assert seen["warmup_s"] == pytest.approx(edge_s)
+    assert seen["warmup_s"] == pytest.approx(max(edge_s, 3 * 2.0))
     assert seen["measure_rows"] == pytest.approx(asked.num_requests * (1 - edge_s / coming_s), abs=1)
     assert (seen["seed"], seen["slo"]) == (7, PROMISE)
     assert seen["fleet"][0]["count"] == num
@@ -365,11 +376,11 @@ def test_experts_are_cut_spread_and_attended_apart() -> None:
 def test_the_best_of_each_chip_is_told_apart_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the closed form has them: every way takes as many when it is simulated."""
 
-    def simulated(one: Candidate, count: int, _seed: int) -> Candidate:
-        other = msgspec.structs.replace(one, num_replicas=count, num_added=count - one.num_replicas)
-        return with_run(other, stable=True, good=0.96 if count >= one.num_replicas else 0.0)
+    def simulated(one: Candidate, _seed: int) -> Candidate:
+        return with_run(one, stable=True, good=0.96 if one.num_added >= 0 else 0.0)
 
-    monkeypatch.setattr(confirming, "_simulated", simulated)
+    monkeypatch.setattr(confirming, "_loaded", simulated)
+    monkeypatch.setattr(confirming, "_hurried", lambda one, _seed: one)
     monkeypatch.setattr(planning, "proposed", lambda candidate: candidate)  # its run is made up
     found = plan_serving(
         asked(rate=20, chips="h100-sxm,l40s", precision="bf16", headroom=0.2, objective="chips")

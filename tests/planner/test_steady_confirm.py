@@ -1,7 +1,7 @@
 """A plan is confirmed where its queue has grown as far as it does: its promise and the most it can hold.
 
 Noise: a percentile of correlated requests over so long a run is off by a hundredth.  Of many replicas only some are
-simulated, four well below saturation, whose load chance moves more than that of all: up to a fifth are too many.
+simulated, twelve well below saturation, whose load chance moves more than that of all: up to a tenth are too many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOADS = (
     ("llama-3.1-8b", 3), ("llama-3.1-8b", 100), ("llama-3.1-8b", 1000), ("qwen3-30b-a3b", 100),
     ("llama-3.1-70b", 3), ("llama-3.1-70b", 1000),
 )  # fmt: skip
-HEADROOM, NOISE, TOO_MANY = 0.1, 0.02, 0.2
+HEADROOM, NOISE, TOO_MANY = 0.1, 0.02, 0.1
 LONG = 300_000  # requests: so many that fleets of these sizes have settled
 
 

@@ -2,12 +2,14 @@
 
 An entry in a TOML file writes a fact as a quantity (`memory = "80 GB"`), which takes the entry's own
 `source`, or as a table that names another (`{ value = "33600 USD", source = "street-2026", note = "…" }`).
-The same field tables drive reading, checking, `show` and the documentation.
+The same field tables drive reading, checking, `show` and the documentation.  What others saw and printed stands
+beside figures of ours as words, with its source too (`Seen`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from typing import Literal, TypeVar, cast
 
 import msgspec
@@ -281,3 +283,32 @@ def _write_hint(field: Field) -> str:
     if field.form == "quantity":
         return f"{field.key} = {example(field.unit)}"
     return f"one of {', '.join(field.choices)}" if field.choices else ""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody saw of a technique, and where it is printed."""
+
+    of: str  # the name of a rung
+    says: str
+    by: str
+    date: str
+
+    @property
+    def source(self) -> Source:
+        return Source(self.by, self.date, "measured")
+
+    @property
+    def named(self) -> str:
+        """What was seen, with who says so: "… (Lin et al., 2017)"."""
+        author = self.by.partition(",")[0]
+        return f"{self.says} ({author}, {self.date[:4]})"
+
+
+class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    fact: tuple[Seen, ...]
+
+
+def read_seen(package: str, path: str) -> tuple[Seen, ...]:
+    """All that a room ships of it."""
+    text = resources.files(package).joinpath(path).read_bytes()
+    return msgspec.toml.decode(text, type=_Facts).fact

@@ -105,7 +105,7 @@ def test_what_replicas_got_when_simulated_is_not_said_to_be_what_one_holds() -> 
     assert alone.results["good_fraction"] < 0.95
 
 
-@pytest.mark.parametrize(("said", "added"), [({"users": 2000, "tp": 2}, True), ({"rate": 1}, False)])
+@pytest.mark.parametrize(("said", "added"), [({"users": 2000, "tp": 4}, True), ({"rate": 1}, False)])
 def test_knees_stand_where_the_closed_form_has_them(said: dict[str, Any], added: bool) -> None:
     """What simulation kept is another mark, and the note says which of the two the table has."""
     plan = dh.plan_serve(

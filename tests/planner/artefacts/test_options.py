@@ -8,7 +8,18 @@ from datahall.catalog.entries.tool import tool
 from datahall.planner.artefacts.options import Shell, UnknownOption, Value, tables_of, words_of
 from datahall.planner.artefacts.table import OF_RUN, OF_SERVICE
 
-TOOLS = ("vllm", "sglang", "megatron", "torchtitan", "deepspeed", "torchrun", "slurm", "ray", "kubernetes")
+TOOLS = (
+    "vllm",
+    "sglang",
+    "trtllm",
+    "megatron",
+    "torchtitan",
+    "deepspeed",
+    "torchrun",
+    "slurm",
+    "ray",
+    "kubernetes",
+)
 
 
 @pytest.mark.parametrize("name", TOOLS)
@@ -28,6 +39,21 @@ def test_facts_of_a_tool_say_its_release_and_where_they_are_from(name: str) -> N
         ("vllm", "--dtype", "text", ("auto", "half", "float16", "bfloat16", "float", "float32")),
         ("sglang", "--mem-fraction-static", "float", ()),
         ("sglang", "--disable-radix-cache", "flag", ()),
+        ("trtllm", "tensor_parallel_size", "int", ()),
+        ("trtllm", "kv_cache_config.free_gpu_memory_fraction", "float", ()),
+        (
+            "trtllm",
+            "speculative_config.decoding_type",
+            "text",
+            ("MTP", "Medusa", "Eagle", "Lookahead", "NGram"),
+        ),
+        (
+            "trtllm",
+            "scheduler_config.capacity_scheduler_policy",
+            "text",
+            ("MAX_UTILIZATION", "GUARANTEED_NO_EVICT"),
+        ),
+        ("trtllm", "--config", "text", ()),
         ("megatron", "--tensor-model-parallel-size", "int", ()),
         ("megatron", "--recompute-granularity", "text", ("full", "selective")),
         ("megatron", "--data-path", "list", ()),

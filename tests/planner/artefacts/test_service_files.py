@@ -15,7 +15,7 @@ from datahall.errors import DatahallError
 DEEPSEEK = {"model": "deepseek-v3", "users": "500", "precision": "fp8"}
 TUNED = {
     **SMALL, "draft": "ngram", "num_draft": "4", "adapters": "20", "adapter_rank": "24", "resident_adapters": "8",
-    "max_context": "16000", "token_budget": "4096", "max_sequences": "64", "prefix_caching": "false",
+    "max_context": "16000", "token_budget": "4096", "max_sequences": "64", "prefix_caching": "false", "graphs": "false",
     "memory_fraction": "0.85",
 }  # fmt: skip
 SGLANG = {"engine": "sglang"}
@@ -55,6 +55,7 @@ def test_what_somebody_says_of_the_engine_is_told_it() -> None:
     assert words["--gpu-memory-utilization"] == "0.85"
     assert "--no-enable-prefix-caching" in words
     assert "--enable-chunked-prefill" in words
+    assert "--enforce-eager" in words
     assert json.loads(words["--speculative-config"]) == {"method": "ngram", "num_speculative_tokens": 4}
     assert words["--max-loras"] == "8"
     assert words["--max-cpu-loras"] == "20"
@@ -69,6 +70,7 @@ def test_the_same_in_the_words_of_sglang() -> None:
     assert words["--context-length"] == "16000"
     assert words["--mem-fraction-static"] == "0.85"
     assert "--disable-radix-cache" in words
+    assert words.keys() >= {"--disable-decode-cuda-graph", "--disable-prefill-cuda-graph"}
     assert words["--speculative-algorithm"] == "NGRAM"
     assert words["--speculative-num-draft-tokens"] == "4"
     assert words["--max-lora-rank"] == "24"
@@ -175,12 +177,100 @@ def test_an_application_has_the_options_of_the_launch_command() -> None:
     assert inner["enable_prefix_caching"] == "true"
 
 
+TRTLLM = {"engine": "trtllm"}
+
+
+def keys_of(text: str) -> dict[str, str]:
+    """The keys of a file of two levels, joined by dots, without the comments."""
+    found, table = {}, ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, value = line.strip().partition(":")
+        table = table if line.startswith("  ") else ""
+        if not value:
+            table = f"{name}."
+        else:
+            found[f"{table}{name}"] = value.strip()
+    return found
+
+
+def test_tensorrt_llm_is_told_the_degrees_of_the_plan() -> None:
+    made = asked(SERVE, DENSE | TRTLLM)
+    found, told = made.answer.results, keys_of(made.file("trtllm.yaml"))
+    assert told["tensor_parallel_size"] == str(found["tp"])
+    assert told["pipeline_parallel_size"] == str(found["pp"])
+    assert told["dtype"] == "bfloat16"
+    assert "moe_expert_parallel_size" not in told
+    assert told["scheduler_config.capacity_scheduler_policy"] == "GUARANTEED_NO_EVICT"
+    assert told["cuda_graph_config.max_batch_size"] == told["max_batch_size"]
+    assert "trtllm-serve meta-llama/Llama-3.1-70B" in made.file("trtllm.yaml").replace("\n# ", " ")
+
+
+def test_experts_of_tensorrt_llm_share_the_chips_of_all_ranks() -> None:
+    made = asked(SERVE, DEEPSEEK | TRTLLM | {"chips": "h200"})
+    found, told = made.answer.results, keys_of(made.file("trtllm.yaml"))
+    tp, dp, ep = (int(str(found[name])) for name in ("tp", "dp", "ep"))
+    assert told["tensor_parallel_size"] == str(tp * dp)
+    assert (told.get("enable_attention_dp") == "true") == (dp > 1)
+    assert int(told["moe_expert_parallel_size"]) * int(told["moe_tensor_parallel_size"]) == tp * dp
+    assert told["moe_expert_parallel_size"] == str(ep)
+
+
+def test_what_somebody_says_is_told_tensorrt_llm_too() -> None:
+    tuned = {name: value for name, value in TUNED.items() if "adapter" not in name}
+    text = asked(SERVE, tuned | TRTLLM | {"whole_output_blocks": "false", "chunked_prefill": "true"}).file(
+        "trtllm.yaml"
+    )
+    told = keys_of(text)
+    assert told["max_seq_len"] == "16000"
+    assert told["max_num_tokens"] == "4096"
+    assert told["max_batch_size"] == "64"
+    assert told["enable_chunked_prefill"] == "true"
+    assert told["cuda_graph_config"] == "null"
+    assert told["kv_cache_config.enable_block_reuse"] == "false"
+    assert told["kv_cache_config.free_gpu_memory_fraction"] == "0.85"
+    assert told["scheduler_config.capacity_scheduler_policy"] == "MAX_UTILIZATION"
+    assert (told["speculative_config.decoding_type"], told["speculative_config.max_draft_len"]) == (
+        "NGram",
+        "4",
+    )
+    assert "are refused" not in text
+
+
+def test_tensorrt_llm_refuses_prompts_longer_than_a_step_where_none_is_cut() -> None:
+    assert "more than 8,192 tokens are refused" in asked(SERVE, SMALL | TRTLLM).file("trtllm.yaml")
+
+
+def test_layers_that_draft_and_models_that_do() -> None:
+    own = keys_of(asked(SERVE, DEEPSEEK | TRTLLM | {"chips": "h200", "draft": "mtp"}).file("trtllm.yaml"))
+    assert own["speculative_config.decoding_type"] == "MTP"
+    assert own["speculative_config.num_nextn_predict_layers"] == "3"
+    other = keys_of(asked(SERVE, DENSE | TRTLLM | {"draft": "llama-3.2-1b"}).file("trtllm.yaml"))
+    assert other["speculative_config.decoding_type"] == "DraftTarget"
+    assert other["speculative_config.speculative_model"] == "meta-llama/Llama-3.2-1B"
+
+
+def test_weights_that_tensorrt_llm_would_have_to_narrow_must_be_named() -> None:
+    assert "MODEL: hub id" in asked(SERVE, SMALL | TRTLLM | {"precision": "fp8"}).file("trtllm.yaml")
+
+
+def test_the_file_of_the_engine_that_was_asked_for_is_offered() -> None:
+    for given, name in (({}, "vllm.sh"), (SGLANG, "sglang.sh"), (TRTLLM, "trtllm.yaml")):
+        offered = [line for line in asked(SERVE, SMALL | given).answer.next_commands if " -o " in line]
+        assert [line.rpartition(" ")[2] for line in offered] == [name]
+
+
 @pytest.mark.parametrize(
     ("given", "name", "said"),
     [
         ({}, "sglang.sh", "the plan is of vLLM"),
         (SGLANG, "vllm.sh", "the plan is of SGLang"),
         ({"engine": "trtllm"}, "kubernetes.yaml", "TensorRT-LLM"),
+        ({}, "trtllm.yaml", "the plan is of vLLM"),
+        ({"engine": "trtllm", "mixed_steps": "false"}, "trtllm.yaml", "mixed_steps=False"),
+        ({"engine": "trtllm", "adapters": "2"}, "trtllm.yaml", "adapters"),
+        ({"engine": "trtllm", "chips": "mi300x"}, "trtllm.yaml", "chips of AMD"),
         ({"engine": "vllm-0-11"}, "vllm.sh", "which vLLM 0.33.0 is not"),
         ({"mixed_steps": "false"}, "vllm.sh", "mixed_steps=False"),
         ({"preemption": "swap"}, "vllm.sh", 'preemption="swap"'),

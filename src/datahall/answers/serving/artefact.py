@@ -18,5 +18,6 @@ def service_file(scenario: Scenario, best: Proposal, name: str) -> str:
 
 def deploy_service(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
     """The command that writes what starts the engine of a plan."""
-    own = f"{best.replica.engine.name}.sh"
-    return offered(scenario, {own} & OF_SERVICE.keys(), partial(service_file, scenario, best))
+    engine = best.replica.engine.name
+    own = {name for name in OF_SERVICE if name.partition(".")[0] == engine}
+    return offered(scenario, own, partial(service_file, scenario, best))

@@ -117,6 +117,17 @@ def idle_in_closed_form(scenario: Scenario, replica: Replica) -> tuple[str, ...]
     )
 
 
+def idle_tiers_of_turns(scenario: Scenario, has_turns: bool) -> tuple[str, ...]:
+    """Of caches below the chips, and of what users think, where no request is a turn of a conversation."""
+    if has_turns:
+        return ()
+    return idle_together(
+        scenario,
+        ("host_cache", "host_link", "drive_cache", "drive_rate", "think"),
+        "no request is a turn of a conversation",
+    )
+
+
 def _by_all(scenario: Scenario, placed: Iterable[tuple[Replica, int, bool]]) -> dict[str, str]:
     """What does nothing for any replica, with why; each with how many there are and whether it hands over."""
     wiring = wiring_of(scenario)

@@ -271,7 +271,11 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         f"{ttft_high:.2f} of what is predicted",
     ]
     if demand.users and demand.reuse is None:
-        lines.append("each user reads one answer after the other at the pace of the TPOT limit")
+        pace, at_once = "each user reads one answer after the other at the pace of the TPOT limit", ""
+        if best.hurried is not None:
+            kept = percent(best.hurried.good_fraction)
+            at_once = f"; where none reads and all ask again at once, {kept} of requests keep both limits"
+        lines.append(pace + at_once)
     upkeep = plan.part(Upkeep)
     if 0 < best.num_spare < upkeep.num_lost:
         lines.append(

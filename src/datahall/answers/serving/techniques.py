@@ -4,73 +4,43 @@ from __future__ import annotations
 
 from math import isfinite
 
-import msgspec
-
-from datahall.answer import Answer, Cell, Column, StackChart, Table, keyed
+from datahall.answer import Answer, StackChart, keyed
 from datahall.answers.context import context_notes
 from datahall.answers.follow import follow
-from datahall.answers.serving.idle import cut_share, idle_in_closed_form
+from datahall.answers.serving.idle import cut_share, idle_in_closed_form, idle_tiers_of_turns
+from datahall.answers.serving.technique_tables import (
+    alone_table,
+    fading_table,
+    lighter_table,
+    places_tables,
+    routed_tables,
+    tiers_tables,
+    together_table,
+)
 from datahall.answers.serving.words import all_cut, described, implied, on_switches
 from datahall.cluster.used import used_by_groups
-from datahall.cluster.wiring import wiring_of
-from datahall.inference.closed_form.ladder import GROUPS, Ladder, gain_figure, ladder
-from datahall.inference.closed_form.load import load_of
-from datahall.inference.closed_form.techniques import Effect
-from datahall.inference.engine.asked import deployment_of
-from datahall.inference.engine.build import replica_of, speculation_of
+from datahall.errors import option
 from datahall.inference.engine.replica import Replica, joined
-from datahall.scenario.requests import requests_of
+from datahall.inference.ladder.climb import Ladder, gain_figure
+from datahall.inference.ladder.published import published
+from datahall.planner.serving.ladder.question import Climbed, climbed
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.promise import Promise
-from datahall.scenario.sections.traffic import Traffic
-from datahall.scenario.sections.views import Prefix
-from datahall.scenario.words import FREE_DRAFT
 from datahall.units import fmt, short
-from datahall.workload.traffic.traffic import Traffic as Requests
 from datahall.workload.traffic.traffic import describe
-
-COLUMNS = (
-    Column("technique"),
-    Column("held by a chip [1/s]", "count", key="chip_requests_per_s"),
-    Column("gain", "ratio"),
-    Column("mean TTFT", "s", key="ttft_s"),
-    Column("mean TPOT", "s", key="tpot_s"),
-    Column("remark", aside=True),
-)
 
 
 def show_techniques(scenario: Scenario) -> Answer:
-    """Batching, chunked prefill, prefix cache, speculation, quantisation and disaggregation on one load."""
-    deployment, said = deployment_of(scenario), scenario.one(Traffic)
-    model = scenario.model()
-    drafting = msgspec.structs.replace(deployment, draft=deployment.draft or FREE_DRAFT)
-    speculation = speculation_of(drafting, scenario.model(), scenario.catalog)
-    assert speculation is not None
-    assert said.rate_per_s is not None
-    traffic = requests_of(said, deployment.max_context or model.max_context)
-    steps = ladder(
-        replica_of(
-            msgspec.structs.replace(deployment, draft="", tp=deployment.tp or GROUPS[-1]),
-            model,
-            scenario.catalog,
-            wiring_of(scenario),
-            hands_over=True,
-        ),
-        load_of(traffic),
-        scenario.one(Promise),
-        said.rate_per_s,
-        cached=scenario.one(Prefix).cached_fraction,
-        speculation=speculation,
-        tp=deployment.tp,
-    )
-    return _answer(scenario, steps, deployment.precision, traffic)
+    """What an engine has taken away, each technique alone, the best together, and what changes the answers."""
+    return _answer(scenario, climbed(scenario))
 
 
-def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests) -> Answer:
+def _answer(scenario: Scenario, found: Climbed) -> Answer:
+    steps, precision, traffic = found.ladder, found.precision, found.traffic
     reference, plain, alone = steps.reference, steps.setting, steps.without[0]
     words = " + ".join(step.name for step in steps.together) or "nothing more"
     gain, cut = gain_figure(steps), describe(traffic).cut_fraction
     lengths = steps.setting.load.prompt, steps.setting.load.output
+    cost = found.million_usd(reference.held_per_s)
     return Answer(
         kind="serving techniques",
         inputs={
@@ -79,6 +49,7 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
             "draft": steps.speculation.draft,
             "num_draft": steps.speculation.num_draft,
             "acceptance_fraction": steps.speculation.acceptance,
+            **({"small": steps.small.replica.model.name} if steps.small is not None else {}),
             **used_by_groups(scenario, [joined(plain.replica, hands_over=True)]),
         },
         headline=(
@@ -96,31 +67,71 @@ def _answer(scenario: Scenario, steps: Ladder, precision: str, traffic: Requests
             "together_ratio": gain.value,
             **{
                 keyed(one.name, "ratio"): steps.gain_of(one)
-                for one in steps.alone
+                for one in (*steps.alone, *steps.lighter)
                 if isfinite(one.held_per_s)
             },
+            **({"million_tokens_usd": cost} if cost is not None else {}),
         },
-        tables=(_alone(steps), _together(steps), _fading(steps)),
+        tables=(
+            alone_table(found),
+            together_table(found),
+            lighter_table(found),
+            *routed_tables(found),
+            *tiers_tables(found),
+            *places_tables(found),
+            fading_table(found),
+        ),
         figure=gain,
         charts=(_chart(steps),),
         notes=(
             "closed form: at these loads simulation may hold less; plan serve plays them",
             "formats in fewer bits change what the model answers; that is not weighed here",
+            *_notes(found),
             *_speculation(steps),
             *cut_share(scenario, cut, traffic.max_context),
             *context_notes(plain.replica.model, plain.replica.max_context),
             *idle_in_closed_form(scenario, plain.replica),
+            *idle_tiers_of_turns(scenario, bool(found.tiers)),
             *implied(scenario),
             *on_switches([plain.replica]),
         ),
-        sources=(plain.replica.engine.source,),
+        sources=(plain.replica.engine.source, *(one.source for one in published())),
         next_commands=_next(scenario, plain.replica, precision),
     )
 
 
+def _notes(found: Climbed) -> tuple[str, ...]:
+    market, steps = found.market, found.ladder
+    price = (
+        f"no cost: {market.why_not}"
+        if market.price is None
+        else f"cost: {fmt(market.price.value, 'usd_per_hour')} for a chip rented on demand, busy with what it holds"
+    )
+    missing = "no smaller model reads the same tokens as {}: one can be named with {}"
+    return (
+        price,
+        *(
+            (missing.format(steps.setting.replica.model.name, option("small")),)
+            if steps.small is None
+            else ()
+        ),
+        *_other_tokens(found),
+        "who tells easy requests from hard ones is not counted, nor what is tuned on them",
+        f"published: {'; '.join(f'{one.of}: {one.named}' for one in published())}",
+    )
+
+
+def _other_tokens(found: Climbed) -> tuple[str, ...]:
+    """That a smaller model which was named counts in other tokens."""
+    large, small = found.ladder.setting.replica.model, found.ladder.small
+    if small is None or small.replica.model.vocab == large.vocab:
+        return ()
+    return (f"{small.replica.model.name} reads other tokens than {large.name}, and takes as many here",)
+
+
 def _speculation(steps: Ladder) -> tuple[str, ...]:
     """What the speed-ups by batch show: that drafting pays and fades, that it never pays, or that it always does."""
-    gains = [gain for _, gain in steps.fading]
+    gains = [gain for _, gain in steps.speculation_ratio]
     if max(gains) <= 1.0:
         return ("speculation slows every batch here: too few of the drafted tokens are kept",)
     if gains[-1] < gains[0]:
@@ -134,43 +145,12 @@ def _next(scenario: Scenario, replica: Replica, precision: str) -> tuple[str, ..
     unsaid = (
         {} if scenario.given("draft") else {"num_draft": None, "acceptance": None}
     )  # a plan drafts as asked
-    return (
-        follow(
-            scenario,
-            "plan serve",
-            {"chips": [replica.chip.name], "precision": [precision], "tp": None, **free, **unsaid},
-        ),
+    plan = follow(
+        scenario,
+        "plan serve",
+        {"chips": [replica.chip.name], "precision": [precision], "tp": None, **free, **unsaid},
     )
-
-
-def _alone(steps: Ladder) -> Table:
-    promise = steps.promise
-    at = fmt(promise.percentile, "percentile")
-    limits = f"TTFT ≤ {fmt(promise.ttft_s, 's')} and TPOT ≤ {fmt(promise.tpot_s, 's')} at {at}"
-    rows = (*steps.without, steps.reference, *steps.alone)
-    return Table(
-        title="alone",
-        columns=COLUMNS,
-        rows=tuple(_row(row, steps) for row in rows),
-        marked=len(steps.without),
-        note=f"times at {steps.rate_per_s:,.10g} requests/s a replica; held: {limits}",
-    )
-
-
-def _together(steps: Ladder) -> Table:
-    return Table(
-        title="together, the best next",
-        columns=COLUMNS,
-        rows=tuple(_row(row, steps) for row in steps.together),
-    )
-
-
-def _fading(steps: Ladder) -> Table:
-    return Table(
-        title="speculation as the batch grows",
-        columns=(Column("sequences", "count"), Column("faster", "ratio")),
-        rows=steps.fading,
-    )
+    return (plan,)
 
 
 def _chart(steps: Ladder) -> StackChart:
@@ -194,16 +174,4 @@ def _chart(steps: Ladder) -> StackChart:
             for name in held
             if held[name]
         },
-    )
-
-
-def _row(effect: Effect, steps: Ladder) -> tuple[Cell, ...]:
-    gain = steps.gain_of(effect)
-    return (
-        effect.title,
-        effect.held_per_s if isfinite(effect.held_per_s) else None,
-        gain if isfinite(gain) else None,
-        effect.ttft_s if isfinite(effect.ttft_s) else None,
-        effect.tpot_s if isfinite(effect.tpot_s) else None,
-        effect.note,
     )

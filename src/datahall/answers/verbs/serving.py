@@ -16,6 +16,7 @@ FIT = (
 )  # fmt: skip
 SERVED = (
     "chip", "tp", "pp", "dp", "ep", "precision", "engine", "speculation…", "adapters…", "max_context", "engine…",
+    "host_cache", "host_link", "drive_cache", "drive_rate",
 )  # fmt: skip
 RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
 
@@ -108,15 +109,17 @@ VERBS = (
     ),
     Verb(
         name="show techniques",
-        about="batching, chunked prefill, prefix cache, speculation, quantisation, disaggregation: alone and together",
+        about="the ladder of serving: no cache, batching, paging, graphs, formats, caches, drafts, a smaller model",
         answer="serving.techniques:show_techniques",
         check="inference.closed_form.early:check_techniques",
         takes=(
             MODEL,
             Takes("deployment", only=SERVED, without=UNPLANNED, anyway=("draft",)),
-            Takes("traffic", only=("rate", "lengths…")),
+            Takes("traffic", only=("rate", "lengths…", "turns", "think")),
             Takes("promise"),
             Takes("prefix"),
+            Takes("lighter"),
+            Takes("purchase", only=("provider", "price")),
             Takes("fabric", only=("wiring…",)),
             Takes("failure", only=("fabric…",)),
         ),
@@ -131,8 +134,11 @@ VERBS = (
             "llama-3.1-70b --chip h200 --rate 5",
             'llama-3.1-8b --chip l40s --rate 2 --isl 2000 --osl 300 --cached "60 %"',
             "deepseek-v3 --chip b200 --tp 8 --rate 4 --precision fp8 --draft mtp",
+            "llama-3.1-70b --chip h200 --rate 5 --max-context 8k --small llama-3.2-3b --easy 80%",
+            "llama-3.1-70b --chip h100-sxm --tp 4 --rate 1 --isl 500 --turns 6 --think 5min --ttft 2s",
         ),
-        details="The rate is what one replica gets.",
+        details="The rate is what one replica gets. What an engine has is taken away, each technique stands alone, "
+        "then the best together; what changes the answers stands apart.",
         turned=("train", "show training-techniques"),
     ),
     Verb(

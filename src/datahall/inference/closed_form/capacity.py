@@ -15,7 +15,7 @@ from datahall.inference.closed_form.steady_state import Curve, Load, State, at_r
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.step.price import StepPrice, price_steps
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import fmt
 
 BISECTIONS = 20
@@ -58,13 +58,18 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 def held(replica: Replica, load: Load, slo: Promise) -> Held:
     """The most that a replica holds; an `InfeasibleError` where even one request breaks a limit."""
-    if not load.streams:
-        slo = msgspec.structs.replace(slo, tpot_s=inf)
     capacity = kv_capacity(replica)  # refuses what holds no sequence, before its steps are priced
     price = price_steps(replica)
     load = msgspec.structs.replace(
         load, tokens_per_step=price.tokens_per_step, verified=float(price.table.num_verified)
     )
+    return held_by(replica, load, slo, price, capacity)
+
+
+def held_by(replica: Replica, load: Load, slo: Promise, price: StepPrice, capacity: KvCapacity) -> Held:
+    """The same with steps of a price and a cache that are known, of a load that says what decodes bring into them."""
+    if not load.streams:
+        slo = msgspec.structs.replace(slo, tpot_s=inf)
     found = curve(price.table, replica, load, capacity, percentile=slo.percentile)
     most = found.most_per_s
     idle = at_rate(found, most * 1e-6)

@@ -41,6 +41,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     )
     whole_prompt_blocks: bool = True  # a prompt is admitted only when blocks for all of it are free
     prefix_caching: bool = True
+    graphs: bool = True  # steps replay captured graphs; otherwise the host launches every kernel
     whole_output_blocks: bool = False  # … and for all that it may generate, so that nothing is ever evicted
     preemption: Preemption = "recompute"
     expert_exchange: ExpertExchange = (

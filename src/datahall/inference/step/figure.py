@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from datahall.breakdown import Breakdown, derived, modelled, product, total
+from datahall.breakdown import Breakdown, derived, difference, fitted, modelled, product, total
 from datahall.counted import counted
 from datahall.inference.engine.adapters import products_s, reads_s
 from datahall.inference.engine.figure import option_leaf
@@ -17,6 +17,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.engine.speculation import num_verified
 from datahall.inference.step.exchange_figure import exchange_figure, gather_figure
 from datahall.inference.step.kernels import Passes
+from datahall.inference.step.launch import LAUNCH_S, LAUNCHED, launches_of
 from datahall.inference.step.price import draft_times, uneven_stages
 from datahall.silicon.figure import KINDS, kernel_figure
 from datahall.silicon.kernel import KernelTime, scalar
@@ -78,6 +79,7 @@ class _Step:
     def __init__(self, replica: Replica) -> None:
         self.replica, self.passes = replica, Passes.of(replica)
         self.calibration = self.passes.calibration
+        self.launched = launches_of(self.passes)
         self.uneven = uneven_stages(replica)
         self.parts: list[Breakdown] = []
         self.taken_s: dict[Resource, float] = {}
@@ -99,14 +101,17 @@ class _Step:
 
     def add_kernels(self, kernels: Sequence[KernelTime]) -> None:
         """Kernels that all tokens share, by kind; each is bound by itself."""
+        hidden_s = 0.0
         for kind in ("gemm", "grouped_gemm", "stream"):
             mine = [one for one in kernels if one.kind == kind]
             if not mine:
                 continue
             figures = self._kernels(mine, self.uneven)
             self.parts.append(total(KINDS[kind], figures))
+            hidden_s += self.parts[-1].value
             for kernel, figure in zip(mine, figures, strict=True):
                 self._take("compute" if kernel.bound == "compute" else "memory bandwidth", figure.value)
+        self.add(self._unhidden(self.uneven * self.launched.tokens_s, hidden_s), "host")
 
     def add_attention(
         self, num_decodes: float, context: float, verified: int, chunks: Sequence[tuple[float, float]]
@@ -117,6 +122,7 @@ class _Step:
             what = f"{num_decodes:g} sequences of {context:,.0f} tokens"
             parts.append(total("decodes", opened, what))
             self._take("memory bandwidth", parts[-1].value)
+            self._wait(parts, self.uneven * self.launched.attention_s)
         for chunk, past in chunks:
             kernels = self.passes.prefill_kernels(np.array([max(chunk, 1e-9)]), np.array([past]))
             if kernels:
@@ -124,6 +130,7 @@ class _Step:
                 tokens = counted(round(chunk), "token")
                 parts.append(total("chunk of a prompt", opened, f"{tokens} after {past:,.0f}"))
                 self._take("compute", parts[-1].value)
+                self._wait(parts, self.uneven / self.replica.pp * self.launched.attention_s)
         if parts:
             self.parts.append(total(KINDS["attention"], parts))
 
@@ -148,6 +155,9 @@ class _Step:
     def add_head(self, rows: NDArray[np.float64]) -> None:
         """The logits of the last tokens, once in each micro-batch, and their gathering."""
         parts = self._kernels(self.passes.head_kernels(rows), self.replica.pp, "once a micro-batch")
+        taken_s = sum(part.value for part in parts)
+        waited = self._unhidden(self.replica.pp * self.launched.head_s, taken_s)
+        parts += [waited] if waited is not None else []
         if self.replica.tp > 1:
             parts.append(gather_figure(self.replica, float(rows[0])))
         what = f"{rows[0]:g} rows of {self.replica.model.vocab:,} logits"
@@ -202,6 +212,22 @@ class _Step:
         return modelled(name, time_s, "s", by, *inputs).with_note(
             basis=self.calibration.level, sources=(constants.source,)
         )
+
+    def _unhidden(self, launched_s: float, hidden_s: float) -> Breakdown | None:
+        """What launching takes beyond the kernels that it is hidden behind; None where it is hidden, or in a graph."""
+        if launched_s <= hidden_s:
+            return None
+        launch = fitted("a launch from the host", LAUNCH_S, "s", "steps that the host held up", LAUNCHED)
+        num = derived("launches", launched_s / LAUNCH_S, "count", "kernels of this part")
+        hidden = derived("behind kernels", hidden_s, "s", "their own time")
+        return difference("waiting for launches", product("launching", (num, launch), "s"), hidden)
+
+    def _wait(self, parts: list[Breakdown], launched_s: float) -> None:
+        """The same of the attention that was counted last."""
+        waited = self._unhidden(launched_s, parts[-1].value)
+        if waited is not None:
+            parts.append(waited)
+            self._take("host", waited.value)
 
     def _take(self, resource: Resource, time_s: float) -> None:
         self.taken_s[resource] = self.taken_s.get(resource, 0.0) + time_s

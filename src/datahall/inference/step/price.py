@@ -32,6 +32,7 @@ from datahall.inference.engine.speculation import draft_model, num_verified, tok
 from datahall.inference.step.column import distinct
 from datahall.inference.step.exchange import exchange, gather_logits
 from datahall.inference.step.kernels import Passes
+from datahall.inference.step.launch import launches_of
 from datahall.inference.step.table import GRID_PER_OCTAVE, NOT_JOINED, NOT_MET, StepTable
 from datahall.silicon.calibration import weakest
 
@@ -55,6 +56,7 @@ class StepPrice(msgspec.Struct, frozen=True, kw_only=True):
 def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) -> StepPrice:
     """The table of a replica's step times; 0: as far as its engine's budget and its longest sequence go."""
     passes = Passes.of(replica)
+    launched = launches_of(passes)
     verified = num_verified(replica.speculation)
     num_sequences = max(1, replica.engine.max_sequences) * replica.pp
     most = max_tokens or max(round_token_budget(replica), num_sequences * verified)
@@ -63,15 +65,19 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
     tokens = token_points(most / replica.pp)
     sent = exchange(replica, tokens)
     own_s, experts_s = passes.tokens_s(tokens)
-    pass_s = layers * (own_s + products_s(passes, tokens)) + sent.total_s + replica.pp * sent.stage_s
+    kernels_s = np.maximum(own_s + products_s(passes, tokens), launched.tokens_s)
+    pass_s = layers * kernels_s + sent.total_s + replica.pp * sent.stage_s
     rows, rows_s = head_times(passes, num_sequences, verified)
     head_s = dense(rows, rows_s, num_sequences, replica.pp)
     contexts = grid_tokens(longest)
     sequences = sequence_points(num_sequences // replica.pp)
     read_s = layers * reads_s(passes, sequences)[:, None]
-    decode_s = layers * passes.decode_s(sequences, contexts, verified) + read_s
+    attention_s = np.maximum(passes.decode_s(sequences, contexts, verified), launched.attention_s)
+    decode_s = layers * attention_s + read_s
     joined_s, empty_s = passes.joined_s(sequences, contexts)
-    joined_s = NOT_JOINED if joined_s is None else layers * joined_s + read_s
+    joined_s = (
+        NOT_JOINED if joined_s is None else layers * np.maximum(joined_s, launched.attention_s) + read_s
+    )
     if replica.speculation is not None:
         wide_s = np.interp(sequences * verified, rows, rows_s) - np.interp(sequences, rows, rows_s)
         more_s = (wide_s + draft_times(replica, sequences))[:, None]
@@ -82,7 +88,7 @@ def price_steps(replica: Replica, *, max_tokens: int = 0, max_context: int = 0) 
         tokens_s=dense(tokens, pass_s, most, replica.pp),
         head_s=head_s,
         decode_s=dense(sequences, decode_s, num_sequences, replica.pp),
-        prefill_s=layers * passes.prefill_s(chunks, contexts) / replica.pp,
+        prefill_s=layers * np.maximum(passes.prefill_s(chunks, contexts), launched.attention_s) / replica.pp,
         host=np.array([replica.engine.host_step_s, replica.engine.host_sequence_s]),
         num_verified=verified,
         met_s=dense(tokens, layers * experts_s + sent.expert_s, most, replica.pp)
@@ -147,7 +153,8 @@ def narrowed(wide: StepPrice, replica: Replica, *, max_context: int) -> StepPric
 def head_times(passes: Passes, num_sequences: int, verified: int) -> tuple[Column, Column]:
     """Numbers of rows, and what the head takes for them in a round [s]."""
     replica, rows = passes.replica, head_points(passes.replica, num_sequences, verified)
-    return rows, replica.pp * (passes.head_s(rows) + gather_logits(replica, rows))
+    kernels_s = np.maximum(passes.head_s(rows), launches_of(passes).head_s)
+    return rows, replica.pp * (kernels_s + gather_logits(replica, rows))
 
 
 def head_points(replica: Replica, num_sequences: int, verified: int = 1) -> Column:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 OF_SERVICE: Mapping[str, str] = MappingProxyType({
     "vllm.sh": "planner.artefacts.serving.vllm:vllm_script",
     "sglang.sh": "planner.artefacts.serving.sglang:sglang_script",
+    "trtllm.yaml": "planner.artefacts.serving.trtllm:trtllm_config",
     "kubernetes.yaml": "planner.artefacts.serving.kubernetes:kubernetes_manifest",
     "ray-serve.yaml": "planner.artefacts.serving.ray_serve:ray_serve_config",
 })  # fmt: skip

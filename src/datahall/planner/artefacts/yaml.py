@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from datahall.planner.artefacts.options import Value
 
@@ -12,8 +12,8 @@ PLAIN = re.compile(r"[A-Za-z/][\w./-]*")
 OTHER_THINGS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
-def yaml(value: Value) -> str:
-    """A value as a document.
+def yaml(value: Value | Mapping[str, Value | None]) -> str:
+    """A value as a document; None is null.
 
     >>> print(yaml({"a": {"b": [1, "two words"], "c": True}, "d": [{"e": "on", "f": {}}]}), end="")
     a:

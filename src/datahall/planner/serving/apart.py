@@ -10,7 +10,7 @@ smaller one after the other, until as few as keep both limits are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 import msgspec
@@ -19,20 +19,22 @@ from datahall.catalog import Catalog
 from datahall.cluster.wiring import Wiring
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError
 from datahall.inference.closed_form.capacity import Held, num_replicas
-from datahall.inference.closed_form.techniques import PromptPool, pools_apart
 from datahall.inference.early import check_format
 from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.fleet import Fleet, Pool
+from datahall.inference.ladder.techniques import PromptPool, pools_apart
 from datahall.inference.simulation.run import ServingRun
 from datahall.planner.serving.candidate import Candidate
-from datahall.planner.serving.confirm import MOST_ADDED, RESOLUTION, STEP, in_share
+from datahall.planner.serving.confirm import MOST_ADDED, in_share
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.fewest import fewest
 from datahall.planner.serving.length import STAYS_SIMULATED, Length, length_of
 from datahall.scenario.sections.deployment import Deployment
 
 WHOLE = 200  # replicas that are simulated, all of them; of more a part, as long as each pool keeps so many:
 LEAST_OF_A_POOL = 8
+STEP = 0.05  # of a pool, by which it is made larger
 
 
 class Apart(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,22 +145,10 @@ def _confirmed(way: Apart, seed: int) -> Apart:
         else:
             return found
     held_by = ceil(way.full_rate_per_s / way.answers.most_per_s)  # fewer have a queue that only grows
-    decode = _fewest(lambda count: at(prefill, count).keeps, decode, least=held_by)
-    prefill = _fewest(lambda count: at(count, decode).keeps, prefill)
-    return at(prefill, decode)
-
-
-def _fewest(keeps: Callable[[int], bool], enough: int, *, least: int = 1) -> int:
-    """The fewest that keep the limits, from a number that does, by steps that double and then by halves."""
-    broken, step = least - 1, max(1, round(STEP * enough))
-    while enough > least and broken < least:
-        tried = max(least, enough - step)
-        step *= 2
-        enough, broken = (tried, broken) if keeps(tried) else (enough, tried)
-    while enough - broken > max(1.0, RESOLUTION * enough):
-        tried = (broken + enough) // 2
-        enough, broken = (tried, broken) if keeps(tried) else (enough, tried)
-    return enough
+    least = fewest(lambda count: at(prefill, count).keeps, expected=decode, least=held_by, most=decode)
+    decode = min(decode, least.enough)
+    least = fewest(lambda count: at(count, decode).keeps, expected=prefill, least=1, most=prefill)
+    return at(min(prefill, least.enough), decode)
 
 
 def _waits_for_prompts(way: Apart) -> bool:
@@ -183,9 +173,9 @@ def _simulated(way: Apart, prefill: int, decode: int, seed: int) -> Apart:
 
 def _length(way: Apart, decode: int, count: int, rate_per_s: float) -> Length:
     """Of a run of so many of the replicas for answers, with what comes to them."""
-    each, waits_s = way.full_rate_per_s / decode, way.demand.promise.ttft_s
-    prompt_s = way.prompts.prompt_s + way.prompts.handed_s
-    stay_s = prompt_s + way.answers.state.tpot_s * way.demand.load.output
-    long = length_of(way.answers, each, count, stay_s, longest_wait_s=waits_s, least_replicas=count)
-    num_requests = max(long.num_requests, int(STAYS_SIMULATED * rate_per_s * stay_s))
+    before_s = way.prompts.prompt_s + way.prompts.handed_s
+    long = length_of(
+        way.answers, way.full_rate_per_s / decode, count, before_s=before_s, least_replicas=count
+    )
+    num_requests = max(long.num_requests, int(STAYS_SIMULATED * rate_per_s * long.stay_s))
     return long._replace(num_requests=num_requests, rate_per_s=rate_per_s)

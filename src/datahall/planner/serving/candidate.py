@@ -26,6 +26,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     num_added: int = 0  # of the replicas, more than the closed form asked for; below 0: it asked for too many
     num_fewer: int = 0  # replicas, without which the limits were not kept when simulated; 0: nobody tried
     run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
+    hurried: ServingRun | None = (
+        None  # and of its users, who do not read at the pace of the limit but ask at once
+    )
 
     @property
     def replica(self) -> Replica:
@@ -206,11 +209,15 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
-        return (
-            self.run is not None
-            and self.run.stable
-            and self.run.good_fraction >= self.demand.promise.percentile
-        )
+        return self._keeps(self.run) and (self.hurried is None or self.serves_hurried)
+
+    @property
+    def serves_hurried(self) -> bool:
+        """Whether users who ask again at once were simulated, and enough of their requests kept both limits."""
+        return self._keeps(self.hurried)
+
+    def _keeps(self, run: ServingRun | None) -> bool:
+        return run is not None and run.stable and run.good_fraction >= self.demand.promise.percentile
 
 
 class Proposal(Candidate, frozen=True, kw_only=True):

@@ -1,37 +1,45 @@
-"""Candidates simulated under their load: replicas are added until the limits are kept, or taken away while they are."""
+"""Candidates simulated under their load, with the fewest replicas with which they keep the limits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, isfinite
+from math import ceil
 from typing import NamedTuple, get_args
 
 import msgspec
 
 from datahall.basis import Basis
+from datahall.inference.closed_form.conversations import stay_of
 from datahall.inference.closed_form.fleet_state import closed_form, requests_per_s, under_way_of
+from datahall.inference.closed_form.steady_state import at_concurrency
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.fleet.span import EDGE_STAYS, enough_turns, measured_window, stay_s, warm_s
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand
-from datahall.planner.serving.length import REQUESTS_SIMULATED, STAYS_SIMULATED, Length, length_of
+from datahall.planner.serving.fewest import fewest
+from datahall.planner.serving.length import (
+    REQUESTS_SIMULATED,
+    STAYS_SIMULATED,
+    USUALLY_SIMULATED,
+    Length,
+    glance,
+    length_of,
+    wide,
+)
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
-from datahall.workload.traffic.replay import replay
-from datahall.workload.traffic.stretch import Stretch
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.stretch import Stretch
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first
 RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
+HOPELESS = 0.8  # of the share that has to keep the limits: what begins with less does not end with enough
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
-STEP, MOST_ADDED = (
-    0.05,
-    1.0,
-)  # of the replicas: the first step of the search, and as many as are added at most
-RESOLUTION = 0.01  # of the replicas, at which the search ends
+MOST_ADDED = 1.0  # of the replicas: as many are added at most
 
 
 class Confirmed(NamedTuple):
@@ -70,49 +78,64 @@ def confirmed(candidates: Sequence[Candidate], *, seed: int, aim: Aim = CHIPS) -
 
 
 def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
-    """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom on top.
+    """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom.
 
-    From what the closed form asks for in steps that double, up or down, until one keeps the limits and a smaller one
-    does not; then halfway between the two.  Fewer than hold the load in closed form are not tried: in a run that ends,
-    their queue has not grown as far as it will.
+    Fewer than hold the load in closed form are not tried: in a run that ends, their queue does not grow to its end.
     """
     least = candidate.num_bound
-    most = most or max(least, ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
-    tried = min(max(least, candidate.num_replicas), most)
-    step = max(1, round(STEP * tried))
-    best = _simulated(candidate, tried, seed)
-    broken, enough = (0, tried) if best.keeps else (tried, 0)
-    while (broken < most and not enough) or (enough > least and not broken):
-        tried = max(least, enough - step) if enough else min(most, broken + step)
-        found, step = _simulated(candidate, tried, seed), 2 * step
-        best = found if found.keeps or not enough else best
-        broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    while best.keeps and enough - max(broken, least - 1) > max(1.0, RESOLUTION * enough):
-        tried = (max(broken, least - 1) + enough) // 2
-        found = _simulated(candidate, tried, seed)
-        best = found if found.keeps else best
-        broken, enough = (broken, tried) if found.keeps else (tried, enough)
-    return msgspec.structs.replace(best, num_fewer=enough - broken if best.keeps and broken else 0)
+    most = max(least, most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
+    known: dict[int, Candidate] = {}
+
+    def at(count: int) -> Candidate:
+        """Under the load, where its users find the limits kept: others need not be."""
+        if count not in known:
+            so_many = msgspec.structs.replace(
+                candidate, num_replicas=count, num_added=count - candidate.num_replicas
+            )
+            known[count] = _hurried(so_many, seed)
+            if known[count].hurried is None or known[count].serves_hurried:
+                known[count] = _loaded(known[count], seed)
+        return known[count]
+
+    found = fewest(lambda count: at(count).keeps, expected=candidate.num_replicas, least=least, most=most)
+    best = at(min(found.enough, most))
+    if best.run is None:
+        best = _loaded(best, seed)
+    fewer = best.num_replicas - found.broken if best.keeps and found.broken >= least else 0
+    return msgspec.structs.replace(best, num_fewer=fewer)
 
 
-def _simulated(candidate: Candidate, count: int, seed: int) -> Candidate:
-    """Some of so many replicas under their share of the load."""
-    demand, each = candidate.demand, candidate.full_rate_per_s / count
-    waits_s = candidate.state.ttft_s if isfinite(candidate.state.ttft_s) else 0.0
-    stay_s = waits_s + candidate.state.tpot_s * demand.load.output
+def _loaded(candidate: Candidate, seed: int) -> Candidate:
+    """Some of its replicas under their share of the load."""
+    demand, count = candidate.demand, candidate.num_replicas
+    each = candidate.full_rate_per_s / count
     recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
-    long = length_of(
-        candidate.held, each, count, stay_s, longest_wait_s=demand.promise.ttft_s, least_replicas=recorded
-    )
-    fleet = Fleet(
-        pools=(Pool(replica=candidate.replica, count=long.num_replicas, table=candidate.held.price.table),)
-    )
+    long = length_of(candidate.held, each, count, least_replicas=recorded)
     if demand.reuse is not None:
-        run = _in_turns(candidate, fleet, long.rate_per_s, seed)
+        run = _in_turns(candidate, _fleet(candidate, long.num_replicas), long.rate_per_s, seed)
     else:
-        run = in_share(fleet, demand, long, long.num_replicas / count, seed)
-    added = count - candidate.num_replicas
-    return msgspec.structs.replace(candidate, num_replicas=count, num_added=added, run=run)
+        run = _singly(candidate, count, long, seed)
+    return msgspec.structs.replace(candidate, run=run)
+
+
+def _fleet(candidate: Candidate, count: int) -> Fleet:
+    return Fleet(pools=(Pool(replica=candidate.replica, count=count, table=candidate.held.price.table),))
+
+
+def _singly(candidate: Candidate, count: int, long: Length, seed: int) -> ServingRun:
+    """Single requests: at a glance, for as long as it takes, of more replicas; each where it may change the answer."""
+    demand, least = candidate.demand, candidate.demand.promise.percentile
+
+    def played(length: Length) -> ServingRun:
+        num = length.num_replicas
+        return in_share(_fleet(candidate, num), demand, length, num / count, seed)
+
+    first, more = glance(long), wide(long, count)
+    run = played(first)
+    if first != long and run.good_fraction >= HOPELESS * least:
+        run = played(long)
+    keeps = run.stable and run.good_fraction >= least
+    return played(more) if more != long and not keeps and run.good_fraction >= HOPELESS * least else run
 
 
 def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
@@ -199,6 +222,38 @@ def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> Se
         most_arrivals=num_requests,
         drain_apart=True,
     )
+
+
+def _hurried(candidate: Candidate, seed: int) -> Candidate:
+    """Its users, where it has some, without headroom, who ask again as soon as they are answered and have thought."""
+    demand = candidate.demand
+    if demand.traffic.users is None or demand.reuse is not None:
+        return candidate
+    fleet = _fleet(candidate, min(candidate.num_replicas, USUALLY_SIMULATED))
+    (pool,) = fleet.pools
+    num = max(1, round(demand.users * pool.count / candidate.num_replicas))
+    users = msgspec.structs.replace(demand.traffic.users, num=num)
+    each = num / pool.count / pool.replica.dp
+    state = at_concurrency(candidate.held.curve, each, candidate.held.load, think_s=demand.think_s)
+    stay = stay_of(candidate.held.load, state)
+    num_requests = max(REQUESTS_SIMULATED, STAYS_SIMULATED * num)
+    asked = msgspec.structs.replace(demand.traffic, users=users, num_requests=num_requests)
+    coming_s = num_requests * (stay + demand.think_s) / num
+    window = measured_window(
+        coming_s, stay, num_requests=num_requests, first_s=warm_s(asked, stay, None, coming_s)
+    )
+    run = simulate_serving(
+        fleet,
+        generate(asked, seed),
+        users=num,
+        users_over_s=stay + demand.think_s,
+        slo=demand.promise,
+        seed=seed,
+        warmup_s=window.start_s,
+        measure_until_s=window.end_s,
+        measure_rows=window.num_rows,
+    )
+    return msgspec.structs.replace(candidate, hurried=run)
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:

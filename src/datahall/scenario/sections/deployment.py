@@ -10,7 +10,7 @@ from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
 from datahall.scenario.kinds.formats import precision_kind
-from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.sections.wanted.promise import MOST_WAIT_S
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     BATCHING,
@@ -285,6 +285,12 @@ class Deployment(Section, frozen=True, kw_only=True):
     ] = None
     prefix_caching: Annotated[
         bool | None, Flag("Blocks of shared prefixes are kept.", rare=True, group=ENGINE)
+    ] = None
+    graphs: Annotated[
+        bool | None,
+        Flag(
+            "Steps replay captured graphs; otherwise the host launches each kernel.", rare=True, group=ENGINE
+        ),
     ] = None
     preemption: Annotated[
         str | None, Choice("What happens to who must leave.", options=PREEMPTIONS, rare=True, group=ENGINE)

@@ -97,6 +97,29 @@ class Prefix(Section, frozen=True, kw_only=True):
     cached_fraction: Annotated[float, Share("Share of a prompt that a prefix cache finds.", below=True)] = 0.3
 
 
+class Lighter(Section, frozen=True, kw_only=True):
+    """What a request may be answered from instead: less of its context, or a smaller model."""
+
+    window: Annotated[
+        int, Count("Tokens that a layer sees where attention has a window.", unit="tokens", most=2**30)
+    ] = 512
+    summary_fraction: Annotated[
+        float, Share("Share of a prompt that is left of it in a summary.", above=True, below=True)
+    ] = 0.25
+    summary_requests: Annotated[int, Count("Requests that read a summary before the next is written.")] = 10
+    small: Annotated[
+        str,
+        Name(
+            "Smaller model (default: of the same family and tokens, a quarter of the parameters at most).",
+            of="model", example="llama-3.1-8b",
+        ),
+    ] = ""  # fmt: skip
+    easy_fraction: Annotated[
+        float,
+        Share("Share of the requests that the smaller model answers where they are told apart.", above=True),
+    ] = 0.5
+
+
 class ChipListing(Section, frozen=True, kw_only=True):
     """Which chips of the catalogue, in which order."""
 

@@ -18,12 +18,11 @@ from datahall.planner.artefacts.serving.service import (
     longest,
     said_blocks,
 )
-from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
+from datahall.planner.artefacts.serving.slots import ADAPTERS, ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
 ITS_ENGINES = ("sglang",)
 FIXED: dict[str, object] = {"batching": "continuous", "whole_output_blocks": False, "preemption": "recompute"}
-ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 GROUPS = Variable("GROUPS_PORT", "20000", "over which the chips of the first replica on this node meet")
 UNCUT = -1  # the word for prompts that are not cut
 
@@ -63,6 +62,8 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         "--max-running-requests": engine.max_sequences * replica.dp,
         "--enable-mixed-chunk": True if engine.mixed_steps else None,
         "--disable-radix-cache": None if engine.prefix_caching else True,
+        "--disable-decode-cuda-graph": None if engine.graphs else True,
+        "--disable-prefill-cuda-graph": None if engine.graphs else True,
         **_speculative(replica.speculation, known),
         **_adapters(replica),
     }

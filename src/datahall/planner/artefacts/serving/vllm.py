@@ -20,7 +20,7 @@ from datahall.planner.artefacts.serving.service import (
     most_tokens,
     said_blocks,
 )
-from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
+from datahall.planner.artefacts.serving.slots import ADAPTERS, ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
 ITS_ENGINES = ("vllm",)
@@ -28,7 +28,6 @@ ITS_ENGINES = ("vllm",)
 FIXED: dict[str, object] = {
     "batching": "continuous", "mixed_steps": True, "whole_output_blocks": False, "preemption": "recompute",
 }  # fmt: skip
-ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 ALL_TO_ALL = Variable("ALL2ALL", about="library of the exchange between experts, e.g. deepep_high_throughput")
 
 
@@ -79,6 +78,7 @@ def engine_options(service: Service, known: Tool) -> dict[str, Value | None]:
         "--max-num-seqs": min(engine.max_sequences, engine.token_budget),
         "--enable-chunked-prefill": engine.chunked_prefill,
         "--enable-prefix-caching": engine.prefix_caching,
+        "--enforce-eager": None if engine.graphs else True,
         "--speculative-config": _speculative(replica.speculation, known) if replica.speculation else None,
         **_adapters(replica, known),
     }
