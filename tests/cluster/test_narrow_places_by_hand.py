@@ -1,4 +1,4 @@
-"""What groups of chips meet on a machine, counted by hand: leaves of 63 chips on a tree, and a chip's share of a host."""
+"""What groups of chips meet on a machine: leaves of 63 chips on a tree, and a chip's share of a host, counted by hand."""
 
 from __future__ import annotations
 
