@@ -1,4 +1,4 @@
-"""What groups of chips meet on a machine: leaves of 63 chips on a tree, and a chip's share of a host, counted by hand."""
+"""What groups of chips meet on a machine, and what a chip has of its host: counted by hand, on leaves of 63 chips."""
 
 from __future__ import annotations
 
