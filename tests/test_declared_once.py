@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -74,7 +75,7 @@ def test_a_flag_is_known_when_seen(text: str, is_flag: bool) -> None:
 
 # beside those that are made from the fields of sections: which modules declare options, and how many.  `serve` is a
 # process and no question: its inputs have no file of a scenario, no keyword and no answer to be explained
-DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 15}
+DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 16}
 
 
 @each_module
@@ -366,3 +367,47 @@ def test_what_stands_where_nobody_says_has_a_name(path: Path) -> None:
 )
 def test_a_number_that_stands_in_is_known_when_seen(text: str, lines: list[int]) -> None:
     assert stands_in(ast.parse(text)) == lines
+
+
+# which say one thing of two, or lead to another remedy
+REFUSED_TWICE = {
+    "a failure names what is out",  # of a fabric, or of a service too
+    "nobody published a scale-up bandwidth for {chip.name}",  # that a fabric is made of, or that is timed
+    "{name} is {value:g}", "{twice} is said twice", "nothing is named", "nothing is said",
+}  # fmt: skip
+
+
+def refusals(tree: ast.AST) -> Iterator[str]:
+    """What is said where something is refused, and why an input does nothing: sentences, not the names of kinds."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name, place = ast.unparse(node.func), 0
+            if name in {"does_nothing", "do_nothing"}:
+                place = 1
+            elif name not in {"ScenarioError", "InfeasibleError", "UnsupportedError"}:
+                continue
+            for said in node.args[place : place + 1]:
+                text = ast.unparse(said)[1 if isinstance(said, ast.Constant) else 2 : -1]
+                if isinstance(said, ast.Constant | ast.JoinedStr) and len(text.split()) > 2:
+                    yield text
+
+
+def test_a_refusal_is_worded_once() -> None:
+    """Whoever refuses the same has it from one function; rows of the ledger are refused by their readers."""
+    own = [path for path in MODULES if path not in SERVER and path not in inside("validation/")]
+    said = Counter(text for path in own for text in refusals(parsed(path)))
+    assert {text for text, count in said.items() if count > 1} == REFUSED_TWICE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('raise ScenarioError("there are no chips")', ["there are no chips"]),
+        ('ScenarioError(f"{num} are too many", field="chips")', ["{num} are too many"]),
+        ('does_nothing("chips", "there are no chips")', ["there are no chips"]),
+        ('ScenarioError(does_nothing(name, "it is so"))', ["it is so"]),
+        ('UnknownNameError("engine", name)', []),
+    ],
+)
+def test_a_refusal_is_known_when_seen(text: str, said: list[str]) -> None:
+    assert list(refusals(ast.parse(text))) == said

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.scheduling.queue_case import play, queue
 
 from datahall.scheduling.curves import bins_of, pieces, waiting
+from datahall.scheduling.loop.state import PREEMPTED
 from datahall.scheduling.machine import Machine, plain_machine
 from datahall.scheduling.metrics import metrics_of
 from datahall.scheduling.run import Outage, too_large
@@ -108,6 +109,38 @@ def test_those_without_whom_it_fits_as_well_are_spared() -> None:
     run = play(jobs, "priority", plain_machine(3, 8))
     assert run.restarts.tolist() == [0, 1, 0]
     assert (run.first_s[2], run.end_s[0]) == (10, 100)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    held=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=24),
+    wanted=st.integers(1, 60),
+)
+def test_who_is_stopped_is_as_by_a_list_in_order(held: list[tuple[int, int, bool]], wanted: int) -> None:
+    """All start one after the other on one node: the lowest priority goes first, then the latest start."""
+    total = sum(chips for chips, _, _ in held)
+    wanted = min(wanted, total)
+    jobs = queue(
+        *((at, 1000, chips) for at, (chips, _, _) in enumerate(held)),
+        (100, 5, wanted),
+        priority=[*(float(priority) for _, priority, _ in held), 3.0],
+        preemptible=[*(may for _, _, may in held), False],
+    )
+    run = play(jobs, "priority", plain_machine(1, total))
+    may = [at for at, (_, priority, stops) in enumerate(held) if stops and priority < 3]
+    line = sorted(may, key=lambda at: (held[at][1], -at))
+    while line and sum(held[at][0] for at in line[:-1]) >= wanted:
+        line.pop()
+    for at in reversed(list(line)):
+        if sum(held[other][0] for other in line if other != at) >= wanted:
+            line.remove(at)
+    at_once = run.attempts["job"][
+        (run.attempts["cause"] == PREEMPTED) & (run.attempts["end_s"] == 100)
+    ].tolist()
+    if sum(held[at][0] for at in line) < wanted:
+        line = []
+        assert not at_once
+    assert set(at_once[: len(line)]) == set(line), "who is stopped may stop others himself, afterwards"
 
 
 def test_a_job_that_fits_in_one_pod_lies_in_it_though_another_has_a_tighter_leaf() -> None:

@@ -163,9 +163,13 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
     if state is not None:
         server = msgspec.structs.replace(server, state=state)
     if settings is not None:
-        return run_gateway(msgspec.structs.replace(settings, server=server), tell)
-    from datahall.serve.gateway.embedded import run_embedded
+        settings = msgspec.structs.replace(settings, server=server)
+        if not any(one.file for one in settings.upstreams):
+            return run_gateway(settings, tell)
+    from datahall.serve.gateway.embedded import run_embedded, run_mounted
 
+    if settings is not None:
+        return run_mounted(settings, tell)
     return run_embedded(server, tell, lambda line: click.echo(line, err=True))
 
 

@@ -20,6 +20,7 @@ from datahall.scheduling.loop.advance import advance
 from datahall.scheduling.loop.state import (
     ALL_DONE,
     ATTEMPT,
+    BY_USAGE,
     CONSERVATIVE,
     COUNTS,
     JOB,
@@ -212,8 +213,12 @@ def _state(jobs: Jobs, machine: Machine, policy: QueuePolicy, asked: Conditions)
         running=np.zeros(most_running + 1, np.int64),
         evicted=np.zeros(most_running + 1, np.int64),
         moves=np.zeros(2 * most_running + 2, np.int64),
+        victims=np.zeros(most_running + 1, np.int64),
         usage=np.zeros(len(jobs.users)),
         held=np.zeros(len(jobs.users)),
+        by_usage=np.arange(len(jobs.users)),
+        ranks=np.zeros(len(jobs.users), np.int64),
+        merged=np.zeros(num + 1 if rules.order == BY_USAGE else 1, np.int64),
         by_chips=np.zeros(total + 2, np.int64),
         outages=_outages(asked.outages, jobs.first_s),
         gaps=np.zeros(0),
@@ -242,8 +247,8 @@ def _job_table(jobs: Jobs, machine: Machine) -> tuple[Records, int]:
     for name, column in columns.items():
         table[name] = column
     table["needed"] = _needed(nodes, machine)
-    ratios, share = machine.ratios, jobs.network_fraction
-    table["worst_ratio"] = (1 + share * (ratios[-1] - 1)) / (1 + share * (ratios[table["needed"]] - 1))
+    ratios = machine.ratios
+    table["worst_ratio"] = 1.0 + jobs.network_fraction * (ratios[-1] / ratios[table["needed"]] - 1.0)
     return table, int(nodes.sum())
 
 

@@ -48,3 +48,21 @@ def test_calls_of_a_model_go_through_the_gateway_and_are_billed(tmp_path: Path) 
         assert found.charged_usd == 2 * CALL_USD
 
     run(work())
+
+
+def test_a_model_of_a_file_runs_in_the_gateway_itself(tmp_path: Path) -> None:
+    async def work() -> None:
+        configuration = tmp_path / "gateway.toml"
+        configuration.write_text(
+            f'[server]\nlisten = "127.0.0.1:0"\nstate = "{state_of(tmp_path)}"\n'
+            f'[upstream.linear]\nfile = "{linear(tmp_path)}"\n[model.m]\nupstreams = ["linear"]\n'
+        )
+        async with started(configuration) as front:
+            status, said = await post(front, "/predict", features=[1, 0, 0])
+            assert (status, said["prediction"]) == (200, [0, 1])
+            status, said = await post(front, "/v2/models/m/infer", inputs=[ROWS])
+            assert (status, said["outputs"][0]["data"]) == (200, [0, 1, 2, 3])
+            await ended(front)
+        assert (await books(tmp_path)).requests == 2
+
+    run(work())

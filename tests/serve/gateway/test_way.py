@@ -22,6 +22,7 @@ from tests.serve.gateway.gateways import (
 )
 from tests.serve.http.talking import running, said, until
 
+from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Exchange, Interrupted, Request, Timeouts, answer_of, run
 from datahall.serve.ledger.key import Limits
 from datahall.serve.ledger.keys import create
@@ -397,7 +398,7 @@ async def test_a_deadline_ends_an_answer_that_its_client_does_not_read() -> None
             await exchange.drain()
             await asyncio.sleep(0)
 
-    async with gateway(pour, most=1, deadline_s=0.5) as world:
+    async with gateway(pour, most=1, deadline_s=1.0) as world:
         body = msgspec.json.encode({**ASKED, "stream": True})
         headers = {"authorization": f"Bearer {world.secret}"}
         request = Request("POST", "/v1/chat/completions", headers=headers, body=body)
@@ -484,3 +485,16 @@ async def test_a_budget_that_has_no_room_for_a_short_answer_is_spent() -> None:
     async with gateway(whole, limits=Limits(budget_nano_usd=400_000)) as world:
         assert (await world.say(max_tokens=None))[0] == 402
         assert (await world.say(max_tokens=20))[0] == 200
+
+
+@pytest.mark.parametrize(("budget_nano_usd", "num_asked"), [(10**9, 1), (8_000_000, 2)])
+def test_an_answer_that_is_short_for_want_of_money_is_given_to_nobody_else(
+    budget_nano_usd: int, num_asked: int
+) -> None:
+    async def work() -> None:
+        async with gateway(whole, bounds=Bounds(), limits=Limits(budget_nano_usd=budget_nano_usd)) as world:
+            for _ in range(2):
+                assert (await world.say(max_tokens=None))[0] == 200
+            assert world.asked[0].num == num_asked
+
+    run(work())

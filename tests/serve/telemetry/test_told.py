@@ -217,7 +217,8 @@ def lost_of(family: Family) -> list[float]:
     ]
 
 
-def test_a_log_that_is_read_slowly_comes_whole() -> None:
+def test_a_log_that_is_read_slowly_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "LAST_S", 30.0)
     reader, writer = os.pipe()
     telemetry = Telemetry(Log(writer))
     for number in range(1000):

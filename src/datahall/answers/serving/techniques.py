@@ -115,9 +115,18 @@ def _notes(found: Climbed) -> tuple[str, ...]:
             if steps.small is None
             else ()
         ),
+        *_other_tokens(found),
         "who tells easy requests from hard ones is not counted, nor what is tuned on them",
         f"published: {'; '.join(f'{one.of}: {one.named}' for one in published())}",
     )
+
+
+def _other_tokens(found: Climbed) -> tuple[str, ...]:
+    """That a smaller model which was named counts in other tokens."""
+    large, small = found.ladder.setting.replica.model, found.ladder.small
+    if small is None or small.replica.model.vocab == large.vocab:
+        return ()
+    return (f"{small.replica.model.name} reads other tokens than {large.name}, and takes as many here",)
 
 
 def _speculation(steps: Ladder) -> tuple[str, ...]:

@@ -7,6 +7,9 @@ from datahall.inference.early import check_prompts, check_replicas
 from datahall.inference.engine.engine import engine, engines
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.views import Lighter
+from datahall.units import fmt
+from datahall.workload.parameters import count_parameters
 
 
 def check_closed_form(scenario: Scenario) -> None:
@@ -26,3 +29,18 @@ def check_techniques(scenario: Scenario) -> None:
     """The same of a replica whose chip and format are said, and may not go together."""
     check_closed_form(scenario)
     check_replicas(scenario)
+    check_smaller(scenario)
+
+
+def check_smaller(scenario: Scenario) -> None:
+    """Refuse a smaller model that is none."""
+    name, model = scenario.one(Lighter).small, scenario.model()
+    if not name:
+        return
+    size, large = (count_parameters(one).total for one in (scenario.catalog.model(name), model))
+    if size >= large:
+        raise ScenarioError(
+            f"{name} has {fmt(size, 'parameters')} parameters, {model.name} has {fmt(large, 'parameters')}",
+            field="small",
+            hint=f"a smaller one, or leave {option('small')} out",
+        )

@@ -15,7 +15,7 @@ from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.buying import BUYING_ROWS, chip_ways
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, no_chips
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
@@ -117,9 +117,7 @@ def check_laid_step(scenario: Scenario) -> None:
         check_step(scenario)
         return
     if chips_of(scenario) is None:
-        raise ScenarioError(
-            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
-        )
+        raise no_chips()
     check_machine(scenario)
     check_job(scenario)
 

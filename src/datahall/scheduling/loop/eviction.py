@@ -15,6 +15,7 @@ from datahall.scheduling.loop.state import (
     fits,
     share_of,
 )
+from datahall.scheduling.loop.victims import line_up, next_victim
 
 
 @inline
@@ -27,26 +28,29 @@ def make_room(s: State, job: int, now: float) -> bool:
 def preempt(s: State, job: int, now: float) -> bool:
     """Stop jobs of lower priority until one fits: of the lowest priority first, the latest started first; or none."""
     counts, nodes, one = s.counts[0], s.nodes, s.jobs[job]
+    left = line_up(s, one)
+    if left == 0:
+        return False
     copy(nodes.after, nodes.free)
     copy(nodes.later, nodes.at_least)
     num = 0
     while not fits(nodes.later, one):
-        victim = next_victim(s, one["priority"], num)
-        if victim == NONE:
+        if left == 0:
             return False
-        s.moves[2 * num] = victim
+        left -= 1
+        s.moves[num] = next_victim(s, left)
+        lend(s, s.moves[num], 1)
         num += 1
-        lend(s, victim, 1)
     for place in range(num - 1, -1, -1):  # spare those without whom it fits as well
-        victim = s.moves[2 * place]
+        victim = s.moves[place]
         lend(s, victim, -1)
         if fits(nodes.later, one):
-            s.moves[2 * place] = NONE
+            s.moves[place] = NONE
         else:
             lend(s, victim, 1)
     for place in range(num):
-        if s.moves[2 * place] != NONE:
-            stop(s, s.moves[2 * place], now, PREEMPTED)
+        if s.moves[place] != NONE:
+            stop(s, s.moves[place], now, PREEMPTED)
     counts["reserved"] = 0
     return True
 
@@ -60,32 +64,6 @@ def lend(s: State, job: int, sign: int) -> None:
         chips = s.nodes.after[node] + sign * share_of(s, job, index)
         count_change(s.nodes.later, s.nodes.after[node], chips)
         s.nodes.after[node] = chips
-
-
-@inline
-def next_victim(s: State, priority: float, num: int) -> int:
-    """The running job to stop next, beside those that were chosen."""
-    best = NONE
-    for place in range(s.counts[0]["running"]):
-        other = s.running[place]
-        two = s.jobs[other]
-        if not two["preemptible"] or two["priority"] >= priority:
-            continue
-        taken = False
-        for index in range(num):
-            taken = taken or s.moves[2 * index] == other
-        if not taken and (best == NONE or goes_first(s, other, best)):
-            best = other
-    return best
-
-
-@inline
-def goes_first(s: State, job: int, other: int) -> bool:
-    """Whether one is stopped before another: the lower priority, then the later start."""
-    one, two = s.jobs[job], s.jobs[other]
-    if one["priority"] != two["priority"]:
-        return bool(one["priority"] < two["priority"])
-    return bool(one["start_s"] > two["start_s"])
 
 
 @inline

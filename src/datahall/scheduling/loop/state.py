@@ -83,9 +83,13 @@ class State(NamedTuple):
     waiting: Ints  # in order
     running: Ints  # by due_s
     evicted: Ints
-    moves: Ints  # [move, 2] a job, and the node that it moves to
+    moves: Ints  # [move, 2] a job, and the node that it moves to; or jobs that are stopped
+    victims: Ints  # that could be stopped, a heap
     usage: Floats  # [user] decayed chip-seconds
     held: Floats  # [user] chips
+    by_usage: Ints  # users, the least use first
+    ranks: Ints  # [user] how many used less, when the queue was sorted
+    merged: Ints  # waiting jobs while they are sorted
     by_chips: Ints  # how many wait for so many chips
     outages: Records  # in order of time
     gaps: Floats  # times between failures, of mean 1

@@ -27,7 +27,7 @@ from datahall.serve.http import Limits, Timeouts
 from datahall.serve.http.browsers import is_loopback
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.routing import RULES
-from datahall.serve.upstreams.upstream import Api
+from datahall.serve.upstreams.upstream import INFERENCE, Api
 
 Keys = Mapping[str, tuple[str, Reader]]  # as a key is written: the field it sets and its reader
 
@@ -51,6 +51,7 @@ LIMITS: Keys = {
 }
 UPSTREAM: Keys = {
     "url": ("url", values.url),
+    "file": ("file", values.model_file),
     "api": ("api", values.one_of(get_args(Api))),
     "key": ("key", values.secret),
     "concurrency": ("most", values.count(0)),
@@ -162,9 +163,16 @@ class _Reading:
     def _upstream(self, name: str, table: Mapping[str, Any]) -> UpstreamSettings | None:
         found = self._fields(("upstream", name), table, UPSTREAM, TIMEOUTS)
         timeouts = _of(Timeouts, found, TIMEOUTS)
-        if "url" not in table:
-            self._say(("upstream", name), "has no url", 'e.g. url = "http://10.0.0.7:8000/v1"')
-        return UpstreamSettings(name=name, timeouts=timeouts, **{"url": "", **found})
+        at = ("upstream", name)
+        if "file" in table:
+            for key in (key for key in table if key not in ("file", "concurrency", *TIMEOUTS)):
+                self._say(
+                    (*at, key), do_nothing([key], "the model is in the gateway's own process"), "leave it out"
+                )
+            found["api"] = INFERENCE
+        elif "url" not in table:
+            self._say(at, "has no url", 'e.g. url = "http://10.0.0.7:8000/v1", or file = "model.onnx"')
+        return UpstreamSettings(name=name, timeouts=timeouts, **found)
 
     def _model(self, name: str, table: Mapping[str, Any]) -> ModelSettings | None:
         at = ("model", name)
@@ -184,7 +192,8 @@ class _Reading:
         targets = []
         for one in listed:
             if isinstance(one, str):
-                targets.append(TargetSettings(upstream=one, model=called))
+                is_here = "file" in self._table("upstream").get(one, {})
+                targets.append(TargetSettings(upstream=one, model=one if is_here else called))
             elif isinstance(one, dict) and "upstream" in one:
                 targets.append(
                     TargetSettings(**{"model": called, "upstream": "", **self._fields(place, one, TARGET)})

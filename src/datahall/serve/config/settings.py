@@ -38,7 +38,8 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that answers, and how it is reached."""
 
     name: str
-    url: str
+    url: str = ""
+    file: str = ""  # a model that runs in the gateway's own process, in place of a server
     api: Api = "openai"
     key: str = ""  # where its secret is: env:NAME or file:PATH
     most: int = 0  # requests at once; 0: any number

@@ -107,6 +107,17 @@ def path(value: Any) -> str:
     return value
 
 
+def model_file(value: Any) -> str:
+    """A file that a model can be loaded from."""
+    from datahall.serve.modelserver.runners.open import check
+
+    try:
+        check(text(value))
+    except DatahallError as error:
+        raise Wrong(error.message) from None
+    return str(value)
+
+
 def address(value: Any) -> tuple[str, int]:
     """Host and port to listen on."""
     host, _, port = str(value).rpartition(":")

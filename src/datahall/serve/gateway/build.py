@@ -34,9 +34,14 @@ def build_models(
 ) -> tuple[list[Model], list[Upstream]]:
     """The models that are offered and the upstreams behind them; `handlers` answer for upstreams of this process."""
     deadlines = Deadlines(asyncio.get_running_loop())
-    upstreams = {one.name: build_upstream(one, random, deadlines) for one in settings.upstreams}
+    upstreams = {one.name: build_upstream(one, random, deadlines) for one in settings.upstreams if one.url}
+    mounted = {one.name: one for one in settings.upstreams if one.file}
     for name, handler in handlers.items():
-        upstreams[name] = Upstream(name, Inside(handler), random)
+        upstreams[name] = (
+            build_mounted(mounted[name], handler, random)
+            if name in mounted
+            else Upstream(name, Inside(handler), random)
+        )
     return [build_model(one, upstreams) for one in settings.models], [*upstreams.values()]
 
 
@@ -61,6 +66,14 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
         health_path=settings.health,
         metrics_path=settings.metrics,
         timeouts=settings.timeouts,
+    )
+
+
+def build_mounted(settings: UpstreamSettings, handler: Handler, random: Random) -> Upstream:
+    """A model of a file that runs in this process."""
+    reach, timeouts = Inside(handler), settings.timeouts
+    return Upstream(
+        settings.name, reach, random, api=settings.api, base="", most=settings.most, timeouts=timeouts
     )
 
 

@@ -152,8 +152,11 @@ class Way:
         )
         if room is None:
             return question.of_length(longest, is_sent=False)
-        fewest = min(FEWEST_TOKENS, longest)
-        return question.of_length(max(fewest, min(longest, room // question.num_open)), is_sent=True)
+        length = max(min(FEWEST_TOKENS, longest), min(longest, room // question.num_open))
+        if length < longest and self._keeping is not None:  # nobody else is to have so short an answer
+            self._keeping.end(is_left=True)
+            self._keeping = None
+        return question.of_length(length, is_sent=True)
 
     async def ask(self) -> None:
         """Have it answered by an upstream, and pass on what it says."""
