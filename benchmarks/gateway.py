@@ -1,8 +1,9 @@
 """The gateway with all of it on, before one upstream: requests, streams, the cache, and what it takes to stand there.
 
 Upstream and clients are processes of their own, raw protocols that are never the limit.  CPU time is of the gateway's
-process alone, so that figures hold on a machine that has other work; rates a core are its inverse.  Figures of others
-are as recorded on 2026-11-15 on a machine of this kind, one core for the server, the same answers.
+process alone, so that figures hold on a machine that has other work; rates a core are its inverse.  LiteLLM is measured
+in the same run where `make bench-peers` has installed it; figures of others are as recorded on 2026-11-15 on a machine
+of this kind, one core for the server, the same answers.
 """
 
 from __future__ import annotations
@@ -19,16 +20,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from litellm_peer import KEY, PROGRAM, litellm
 from table import Line
 
 from datahall.serve.http import Client, Exchange, Origin, Response, run, serve
 
 HERE = Path(__file__).parent
-LITELLM_CPU_S, LITELLM_TOKEN_S, LITELLM_HIT_PER_S, LITELLM_START_S = 12.9e-3, 1_380e-6, 99.0, 8.9
+LITELLM_HIT_PER_S = 99.0
 ROUTER_CPU_S = 0.103e-3  # vLLM Router 0.1.16, in Rust
 CLIENTS, STREAMS, TOKENS, TOKENS_PER_S = 64, 200, 150, 50
+PEER_STREAMS = 8  # more saturate its core
 MEASURED_S, FAULTS = 4.0, 50
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Peer(NamedTuple):
+    """What LiteLLM's proxy takes."""
+
+    cpu_s: float = 12.9e-3  # of a request, 64 clients
+    token_s: float = 1_380e-6  # of a streamed token
+    start_s: float = 8.9
+    added_p50_s: float = 13.3e-3  # one client
+    when: str = "as recorded"
 
 
 class Load(NamedTuple):
@@ -53,6 +66,7 @@ def gateway_lines() -> list[Line]:
             hits = loaded(process, front, CLIENTS, "whole", key)
     with upstream(TOKENS_PER_S, TOKENS) as port, gateway(port) as (process, front, key, _):
         streams = loaded(process, front, STREAMS, "stream", key)
+    peer = measured_peer() if PROGRAM.exists() else Peer()
     told_s, asked_ratio = run(faults())
     request_s = many.cpu_s / many.num_requests
     token_s = streams.cpu_s / streams.num_tokens
@@ -61,23 +75,45 @@ def gateway_lines() -> list[Line]:
         Line(f"gateway: CPU a request, {CLIENTS} clients", request_s, "s", 0.1e-3),
         Line("  requests a core and second", 1 / request_s, "/s", 4_600.0, True),
         Line("  requests/s as measured here, beside other work", many.num_requests / MEASURED_S, "/s"),
-        Line("  against LiteLLM as recorded", LITELLM_CPU_S / request_s, "× its rate", 60.0, True),
+        Line(f"  against LiteLLM {peer.when}", peer.cpu_s / request_s, "× its rate", 60.0, True),
         Line("  against vLLM Router as recorded", ROUTER_CPU_S / request_s, "× its rate"),
         Line("  added to the median, one client", alone.p50_s - direct.p50_s, "s", 0.5e-3),
+        Line(
+            f"    LiteLLM {peer.when}", peer.added_p50_s / max(alone.p50_s - direct.p50_s, 1e-6), "× as much"
+        ),
         Line("  added to the 99th percentile, one client", alone.p99_s - direct.p99_s, "s", 3e-3),
         Line(f"gateway: CPU a streamed token, {STREAMS} streams of 50 a second", token_s * 1e6, "µs", 50.0),
         Line("  such streams a core", 1 / (token_s * TOKENS_PER_S), "/s", 400.0, True),
-        Line("  against LiteLLM as recorded", LITELLM_TOKEN_S / token_s, "× fewer"),
+        Line(f"  against LiteLLM {peer.when}", peer.token_s / token_s, "× fewer"),
         Line("gateway: hits of the cache a core and second", 1 / hit_s, "/s", 10_000.0, True),
         Line("  against LiteLLM as recorded", 1 / hit_s / LITELLM_HIT_PER_S, "× its rate"),
         Line("gateway: from the command to the first request", start_s, "s", 0.7),
-        Line("  against LiteLLM as recorded", LITELLM_START_S / start_s, "× sooner"),
+        Line(f"  against LiteLLM {peer.when}", peer.start_s / start_s, "× sooner"),
         Line("gateway: memory under load", memory_bytes / 1e6, "MB", 100.0),
         Line(f"gateway: a client leaves, until its upstream hears it, worst of {FAULTS}", told_s, "s", 0.1),
         Line(
             "gateway: calls of an upstream of which a third fail, for each of a client", asked_ratio, "", 1.1
         ),
     ]
+
+
+def measured_peer() -> Peer:
+    """LiteLLM on the core that the gateway had, before the same upstream, asked by the same clients."""
+    with upstream() as port:
+        direct = loaded(None, port, 1, "whole", "")
+        with litellm(port) as (process, front, start_s):
+            loaded(process, front, 1, "whole", KEY)  # its first requests are slower
+            alone = loaded(process, front, 1, "whole", KEY)
+            many = loaded(process, front, CLIENTS, "whole", KEY)
+    with upstream(TOKENS_PER_S, TOKENS) as port, litellm(port) as (process, front, _):
+        streams = loaded(process, front, PEER_STREAMS, "stream", KEY)
+    return Peer(
+        cpu_s=many.cpu_s / many.num_requests,
+        token_s=streams.cpu_s / streams.num_tokens,
+        start_s=start_s,
+        added_p50_s=alone.p50_s - direct.p50_s,
+        when="in this run",
+    )
 
 
 async def faults() -> tuple[float, float]:

@@ -30,15 +30,29 @@ USAGE = b'data: {"id":"1","choices":[],"usage":{"prompt_tokens":9,"completion_to
 END = chunk(USAGE) + chunk(b"data: [DONE]\n\n") + LAST_CHUNK
 
 
+def is_whole(head: bytes, body: bytes) -> bool:
+    """Whether a body has come, by its length or in chunks."""
+    _, found, rest = head.partition(b"content-length: ")
+    if found:
+        return len(body) >= int(rest.partition(b"\r\n")[0])
+    return b"\r\ntransfer-encoding: chunked" not in head or body.endswith(LAST_CHUNK)
+
+
 class Upstream(asyncio.Protocol):
-    """Answers each request as soon as its body is there; bodies come whole, as clients here send them."""
+    """Answers each request as soon as its body is there."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.loop = asyncio.get_running_loop()
+        self.come = b""
 
     def data_received(self, data: bytes) -> None:
-        if b'"stream":true' in data:
+        self.come += data
+        head, found, body = self.come.partition(b"\r\n\r\n")
+        if not found or not is_whole(head.lower(), body):
+            return
+        self.come = b""
+        if b'"stream":true' in body or b'"stream": true' in body:
             self.transport.write(HEAD)
             self.start_s = self.loop.time()
             self.token(0)
