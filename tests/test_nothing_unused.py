@@ -314,6 +314,7 @@ KEPT_METHODS = {
         for side in ("reader.Reader", "client.outgoing.Outgoing")
         for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
     },
+    "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.reader.Reader.on_url": "as above",
     "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
-from tests.serve.http.talking import echo, running, serving, until
+from tests.serve.http.talking import echo, running, said, serving, until
 
 from datahall.errors import ScenarioError
 from datahall.serve.http import (
@@ -20,6 +20,7 @@ from datahall.serve.http import (
     Failure,
     Handler,
     Interrupted,
+    Limits,
     Origin,
     Request,
     Server,
@@ -308,6 +309,16 @@ def test_tls_is_spoken_and_certificates_are_checked(tmp_path: Path) -> None:
     run(work())
     with pytest.raises(ScenarioError, match="cannot be used"):
         server_tls(str(tmp_path / "none"), key)
+
+
+def test_who_connects_and_shakes_no_hands_is_left(tmp_path: Path) -> None:
+    async def work() -> None:
+        server = await serve(echo, limits=Limits(head_s=0.1), tls=server_tls(*self_signed(tmp_path)))
+        async with asyncio.timeout(5):
+            assert await said(server) == b""
+        await server.close()
+
+    run(work())
 
 
 def self_signed(folder: Path) -> tuple[str, str]:
