@@ -247,8 +247,8 @@ def _job_table(jobs: Jobs, machine: Machine) -> tuple[Records, int]:
     for name, column in columns.items():
         table[name] = column
     table["needed"] = _needed(nodes, machine)
-    ratios, share = machine.ratios, jobs.network_fraction
-    table["worst_ratio"] = (1 + share * (ratios[-1] - 1)) / (1 + share * (ratios[table["needed"]] - 1))
+    ratios = machine.ratios
+    table["worst_ratio"] = 1.0 + jobs.network_fraction * (ratios[-1] / ratios[table["needed"]] - 1.0)
     return table, int(nodes.sum())
 
 

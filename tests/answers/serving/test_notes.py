@@ -138,8 +138,8 @@ FADES, SLOWS = "it fades as the batch grows", "slows every batch"
 def test_speculation_is_spoken_of_as_its_table_shows(draft: str, acceptance: str, shelf: Catalog) -> None:
     asked = RATED | {"draft": draft, "acceptance": acceptance}
     answer = answer_of(ask("show techniques", asked, catalog=shelf))
-    (table,) = (one for one in answer.tables if one.title == "speculation as the batch grows")
-    gains = [float(str(gain)) for _, gain in table.rows]
+    (table,) = (one for one in answer.tables if one.title == "as the batch grows")
+    gains = [float(str(gain)) for _, gain, _ in table.rows]
     notes = "; ".join(answer.notes)
     assert (SLOWS in notes) == (max(gains) <= 1)
     assert (FADES in notes) == (max(gains) > 1 and gains[-1] < gains[0])
@@ -153,7 +153,7 @@ def test_how_much_is_drafted_and_kept_acts_where_nobody_says_what_drafts(shelf: 
         (command,) = answer.next_commands
         assert ("--acceptance" in command) == ("--draft" in command)
         assert "--num-draft" not in command or "--draft" in command
-        return next(one for one in answer.tables if one.title == "speculation as the batch grows").rows
+        return next(one for one in answer.tables if one.title == "as the batch grows").rows
 
     kept = {"acceptance": "90 %", "num_draft": 5}
     assert table(**kept) == table(**kept, draft="ngram")

@@ -26,6 +26,8 @@ from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import short
 from datahall.workload.precision import Precision, block_scaled
 
+GROUPS = (1, 2, 4, 8, 16)  # chips of a replica that is to hold a rate
+
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """A replica, its load, and how it answers it."""

@@ -289,7 +289,8 @@ class Attempts:
                 502, f"{upstream.name} does not let us in ({status})", "upstream_refused", target=target
             )
             raise _Failed(refused, has_cost=False)
-        if is_translated or not (isinstance(self._question, Call) or _is_told(body)):
+        is_told = is_json(body) if isinstance(self._question, Call) else _is_told(body)
+        if is_translated or not is_told:
             raise Refused(status, _message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)

@@ -14,8 +14,9 @@ from datahall.inference.closed_form.conversations import in_turns, reuse
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.asked import deployment_of
 from datahall.inference.engine.build import replica_of, speculation_of
-from datahall.inference.ladder.climb import GROUPS, Ladder, ladder
+from datahall.inference.ladder.climb import Ladder, ladder
 from datahall.inference.ladder.smaller import smaller_of
+from datahall.inference.ladder.techniques import GROUPS
 from datahall.inference.ladder.tiers import Stores, Tiered, tiers_of
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
