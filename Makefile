@@ -10,7 +10,7 @@ TEST_READY := $(VENV)/.test-ready
 UNIT := $(filter-out tests/test_release.py tests/test_peers.py,$(wildcard tests/test_*.py)) \
 	$(addprefix tests/,events catalog scenario workload silicon report)
 
-.PHONY: run test check bench bench-peers lock docs clean
+.PHONY: run test check bench bench-peers conformance soak lock docs clean
 
 run: $(RUN_READY)
 	@$(BIN)/datahall plan
@@ -36,9 +36,19 @@ bench: $(TEST_READY)
 	@$(BIN)/python -m compileall -q src  # as after any first run, where one may write beside the sources
 	$(BIN)/python benchmarks/run.py
 
+SOAK_S ?= 600
+
+soak: $(TEST_READY)  # a gateway under mixed load for SOAK_S seconds: what it holds, and its books
+	$(BIN)/python benchmarks/soak.py $(SOAK_S)
+
 bench-peers: $(BIN)/python  # servers of others, in an environment of their own
 	$(BIN)/python -m venv $(VENV)/peers
 	$(VENV)/peers/bin/pip install -q -r benchmarks/peers/requirements.txt
+
+conformance: $(TEST_READY)  # clients of others against `datahall serve`, in an environment of their own
+	$(BIN)/python -m venv $(VENV)/conformance
+	$(VENV)/conformance/bin/pip install -q -r benchmarks/conformance/requirements.txt
+	$(VENV)/conformance/bin/python benchmarks/conformance/run.py $(BIN)/datahall $(SUITES)
 
 docs: $(RUN_READY)  # of some pages alone: make docs PAGES="reference stub"
 	$(BIN)/python docs/generate.py $(PAGES)

@@ -19,6 +19,7 @@ from model_server import model_server_lines
 from serving import serving_lines
 from startup import catalogue_lines, startup_lines
 from table import printed
+from virtual import virtual_lines
 
 from events import event_lines
 from fabric import fabric_lines
@@ -51,6 +52,7 @@ def main() -> None:
                 *run_lines(),
                 *model_server_lines(),
                 *gateway_lines(),
+                *virtual_lines(),
             ]
         )
     )

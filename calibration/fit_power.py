@@ -27,7 +27,7 @@ from datahall.errors import DatahallError
 from datahall.power import chip as chip_power
 from datahall.power.activity import WIDE_BYTES, Activity
 from datahall.power.constants import ANY, ChipConstants, Constants, ServerConstants
-from datahall.power.server import NIC_W, USUAL_CHIPS
+from datahall.power.server import MEASURED_CHIPS, NIC_W
 from datahall.validation.measurement import Row, RowError, read_rows
 from datahall.validation.power import nodes, serving, walls
 
@@ -198,7 +198,7 @@ def server_w(one: Server, found: Floats, efficiency: float) -> float:
     host_w, load, start_s = found
     waits = min(1.0, start_s / one.duration_s)
     chip_w = waits * one.idle_w + (1.0 - waits) * one.chip_w
-    drawn_w = one.num_chips * (chip_w + host_w / USUAL_CHIPS + NIC_W + load * (chip_w - one.idle_w))
+    drawn_w = one.num_chips * (chip_w + host_w / MEASURED_CHIPS + NIC_W + load * (chip_w - one.idle_w))
     return drawn_w / efficiency if one.at_the_wall else drawn_w
 
 

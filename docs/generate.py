@@ -16,7 +16,8 @@ printed:
     toml file=my-chip.toml   a file that stands in the page's folder while its commands run
     text output              what came out; `blocks=1-2` or `lines=1-9` keeps a part of it
 
-A command that this file does not run itself (make, pip, git, python FILE) is checked to exist.
+A command that this file does not run itself (make, pip, git, curl, python FILE) is checked to exist.  A virtual
+endpoint (datahall serve --virtual) runs until its page ends, and commands that ask 127.0.0.1:8080 ask it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -124,14 +126,14 @@ def refreshed(text: str) -> str:
     """The page with every output block filled anew; what fails raises `Failed`."""
     lines, changes, printed = text.split("\n"), [], ""
     script: dict[str, object] = {"__name__": "__main__"}
-    with folder() as place:
+    with folder() as place, serving() as served:
         for fence in fences(text):
             if name := fence.options.get("file"):
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 (place / name).write_text(fence.body + "\n", encoding="utf-8")
             elif fence.language in {"sh", "bash", "console"}:
                 code = int(fence.options.get("exit", 0))
-                printed = "\n".join(executed(words, code) for words in commands(fence))
+                printed = "\n".join(executed(words, code, served) for words in commands(fence))
             elif fence.language == "python":
                 printed = scripted(fence, script)
             elif "output" in fence.options:
@@ -141,10 +143,56 @@ def refreshed(text: str) -> str:
     return "\n".join(lines)
 
 
-def executed(words: list[str], expected: int) -> str:
+@contextlib.contextmanager
+def serving() -> Iterator[Servers]:
+    """Servers that commands of a page have started; they end with the page."""
+    served = Servers()
+    try:
+        yield served
+    finally:
+        served.end()
+
+
+class Servers:
+    """A server that a page starts runs at a port of its own, and stands for the address that the page calls it by."""
+
+    USUAL = "http://127.0.0.1:8080"
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[str]] = []
+        self._url = self.USUAL
+
+    def start(self, words: list[str]) -> None:
+        command = [sys.executable, "-m", *words, "--listen", "127.0.0.1:0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._processes.append(process)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = process.stdout.readline()
+        if not said:
+            raise Failed(f"{shlex.join(words)}: {process.stderr.read()}")
+        self._url = said.split()[0]
+
+    def at(self, words: list[str]) -> list[str]:
+        """A command that asks the server, wherever it is."""
+        return [word.replace(self.USUAL, self._url) for word in words]
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.terminate()
+            process.communicate()
+
+
+def executed(words: list[str], expected: int, served: Servers | None = None) -> str:
     """Run one command and return what it printed; errors only where it is meant to fail."""
-    if words[0] != "datahall" or (words[1] == "serve" and not expected):
+    if words[:3] == ["datahall", "serve", "--virtual"] and not expected and served is not None:
+        served.start(words)
+        return ""
+    needs_others = words[1:2] == ["serve"] or words[1:3] == ["gateway", "top"]
+    if words[0] != "datahall" or (needs_others and not expected and "--help" not in words):
         return exists(words)
+    if served is not None:
+        words = served.at(words)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(words[1:])
@@ -173,6 +221,8 @@ def exists(words: list[str]) -> str:
         case ["datahall", "serve", *rest]:  # it would not end: what it is told is checked
             for file in (word for word in rest if word.endswith(".toml")):
                 executed(["datahall", "check", file], 0)
+        case ["datahall", "gateway", "top", *rest]:  # of a gateway that runs: its options are read
+            executed(["datahall", "gateway", "top", *rest, "--help"], 0)
         case ["curl", *rest] if any(word.startswith("http://127.0.0.1:8080/") for word in rest):
             pass
         case ["git", "clone", *_] | ["cd", _]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -74,7 +75,7 @@ def test_a_flag_is_known_when_seen(text: str, is_flag: bool) -> None:
 
 # beside those that are made from the fields of sections: which modules declare options, and how many.  `serve` is a
 # process and no question: its inputs have no file of a scenario, no keyword and no answer to be explained
-DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 15}
+DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 16}
 
 
 @each_module
@@ -282,3 +283,131 @@ def test_a_word_is_declared_as_one_of_the_words_it_may_be(concept: Concept) -> N
         kind, *_ = get_args(hints[field.attribute])
         options = tuple(getattr(getattr(field.kind, "of", field.kind), "options", ()))
         assert options not in LITERALS or "Literal" in str(kind), f"{concept.name}.{field.attribute}: {kind}"
+
+
+# names that mean two things, which happen to have one value
+TWO_IDEAS = {
+    "ADAPTERS", "CAPITAL", "CHIPS", "COMPUTE", "LIMITS", "SPACE",  # groups of inputs, parts of a bill, things that bind
+    "BLOCK", "FILLS", "MOST_LINES", "NODE_CHIPS", "NONE", "SMALL", "TINY", "WIDTH",
+}  # fmt: skip
+SERVER = inside("serve/")  # a program of its own, whose limits happen to be alike
+
+
+def constants(tree: ast.Module) -> list[tuple[str, str]]:
+    """The constants of a module, by name and value."""
+    found = []
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        for target in targets if value is not None else ():
+            several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[union-attr]
+            found += [
+                (one.id, ast.unparse(what))
+                for one, what in pairs
+                if isinstance(one, ast.Name) and one.id.isupper()
+            ]
+    return [(name, value) for name, value in found if len(name) > 1]
+
+
+def test_a_constant_is_written_once() -> None:
+    """The same name with the same value in two modules is one thing that is declared twice."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for path in MODULES:
+        for one in set(constants(parsed(path))) if path not in SERVER else ():
+            places.setdefault(one, []).append(path.relative_to(HOUSE).as_posix())
+    twice = {one: where for one, where in places.items() if len(where) > 1}
+    assert not {one: where for one, where in twice.items() if one[0] not in TWO_IDEAS}, "import it"
+    assert {name for name, _ in twice} == TWO_IDEAS
+
+
+def test_what_is_usual_is_declared_once() -> None:
+    """A default has one home, whatever its value; the name of one in another module is that of another thing."""
+    usual = Counter(
+        name
+        for path in MODULES
+        if path not in SERVER
+        for name in {name for name, _ in constants(parsed(path))}
+        if name.startswith("USUAL_")
+    )
+    assert [name for name, count in usual.items() if count > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("USUAL_MODEL = 'a'", [("USUAL_MODEL", "'a'")]),
+        ("FAR: int = 3\nx = 4", [("FAR", "3")]),
+        ("MANY, FEW = 9, 2", [("MANY", "9"), ("FEW", "2")]),
+        ("def f():\n    FAR = 1", []),
+    ],
+)
+def test_a_constant_is_known_when_seen(text: str, found: list[tuple[str, str]]) -> None:
+    assert constants(ast.parse(text)) == found
+
+
+def stands_in(tree: ast.AST) -> list[int]:
+    """Lines where a number is taken for what nobody said."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+        for last in node.values[-1:]
+        if isinstance(last, ast.Constant) and isinstance(last.value, int | float) and last.value > 1
+    ]
+
+
+@each([path for path in MODULES if path not in SERVER])
+def test_what_stands_where_nobody_says_has_a_name(path: Path) -> None:
+    assert stands_in(parsed(path)) == [], "it is a default: name it where the input is declared"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"), [("said or 1024", [1]), ("high - low or 1.0", []), ("said or USUAL_CHIPS", [])]
+)
+def test_a_number_that_stands_in_is_known_when_seen(text: str, lines: list[int]) -> None:
+    assert stands_in(ast.parse(text)) == lines
+
+
+# which say one thing of two, or lead to another remedy
+REFUSED_TWICE = {
+    "a failure names what is out",  # of a fabric, or of a service too
+    "nobody published a scale-up bandwidth for {chip.name}",  # that a fabric is made of, or that is timed
+    "{name} is {value:g}", "{twice} is said twice", "nothing is named", "nothing is said",
+}  # fmt: skip
+
+
+def refusals(tree: ast.AST) -> Iterator[str]:
+    """What is said where something is refused, and why an input does nothing: sentences, not the names of kinds."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name, place = ast.unparse(node.func), 0
+            if name in {"does_nothing", "do_nothing"}:
+                place = 1
+            elif name not in {"ScenarioError", "InfeasibleError", "UnsupportedError"}:
+                continue
+            for said in node.args[place : place + 1]:
+                text = ast.unparse(said)[1 if isinstance(said, ast.Constant) else 2 : -1]
+                if isinstance(said, ast.Constant | ast.JoinedStr) and len(text.split()) > 2:
+                    yield text
+
+
+def test_a_refusal_is_worded_once() -> None:
+    """Whoever refuses the same has it from one function; rows of the ledger are refused by their readers."""
+    own = [path for path in MODULES if path not in SERVER and path not in inside("validation/")]
+    said = Counter(text for path in own for text in refusals(parsed(path)))
+    assert {text for text, count in said.items() if count > 1} == REFUSED_TWICE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('raise ScenarioError("there are no chips")', ["there are no chips"]),
+        ('ScenarioError(f"{num} are too many", field="chips")', ["{num} are too many"]),
+        ('does_nothing("chips", "there are no chips")', ["there are no chips"]),
+        ('ScenarioError(does_nothing(name, "it is so"))', ["it is so"]),
+        ('UnknownNameError("engine", name)', []),
+    ],
+)
+def test_a_refusal_is_known_when_seen(text: str, said: list[str]) -> None:
+    assert list(refusals(ast.parse(text))) == said

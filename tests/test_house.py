@@ -184,6 +184,7 @@ UNIT_BESIDE = {
     "least", "most", "start", "end",  # of a kind of input, whose unit it says; of the scale of a drawing
     "chip_hours",  # in its name
     "load_curve",  # pairs of requests/s and seconds
+    "features", "prediction", "latency_ms", "avg_latency_ms",  # of the lab's /predict and /health, as its clients read
 }  # fmt: skip
 # how many of something there are on average, hence no whole number
 MEANS = {

@@ -182,14 +182,19 @@ KEPT_FIELDS = {
     "inference.simulation.run.ReplicaUse.free_blocks": "tests see by it that every block comes back",
     "power.account.Energy.step_j": "what a step draws, beside what a token does",
     **{
-        f"serve.modelserver.llm.request.{field}": "given to the engine with the rest of the request"
+        f"serve.modelserver.llm.{field}": "given to the engine with the rest of the request"
         for field in (
-            *(f"ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
-            "ChatRequest.top_logprobs",
+            *(f"request.ChatRequest.{name}_penalty" for name in ("frequency", "presence")),
+            *(f"completion.CompletionRequest.{name}_penalty" for name in ("frequency", "presence")),
+            "request.ChatRequest.top_logprobs",
         )
     },
-    "serve.modelserver.open_inference._InferenceResponse.model_version": "the protocol has it in every answer",
-    "serve.modelserver.predict._HealthResponse.avg_latency_ms": "the lab has it in every answer",
+    **{
+        f"serve.modelserver.llm.completion.CompletionRequest.{name}_penalty": "as above"
+        for name in ("frequency", "presence")
+    },
+    "serve.modelserver.open_inference.InferenceResponse.model_version": "the protocol has it in every answer",
+    "serve.modelserver.predict.HealthResponse.avg_latency_ms": "the lab has it in every answer",
     "validation.training.completion.Document.read_in": "where it is read what a source does not say in its table",
     "workload.memory.activation.SavedTensor.transient": "what a pass frees before backward begins",
     "workload.traffic.shapes.Lognormal.mean_tokens": "read by its place in a match",
@@ -310,6 +315,7 @@ KEPT_METHODS = {
         for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
     },
     "serve.http.reader.Reader.on_url": "as above",
+    "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }
 

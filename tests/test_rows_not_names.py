@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from tests.house import HOUSE, MODULES, each, each_module, inside, parsed, texts
 
-from datahall.catalog.entries.link import LinkWiring
+from datahall.catalog.entries.network.link import LinkWiring
 from datahall.catalog.entries.offer import PRICE_KINDS, PriceKind
 from datahall.catalog.number_formats import GROUP_SCALED
 from datahall.fabric.collectives.algorithms.moves import MOVES
@@ -265,7 +265,7 @@ def test_a_look_by_name_is_known_when_seen(text: str, asks: bool) -> None:
 # and what each engine is started with
 KNOW_ENGINES = (
     "scenario/", "silicon/calibration.py", "inference/step/kernels.py", "validation/",
-    "workload/traffic/trace_format.py", "planner/artefacts/",
+    "workload/traffic/recorded/trace_format.py", "planner/artefacts/",
 )  # fmt: skip
 
 

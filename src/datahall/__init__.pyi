@@ -3708,7 +3708,7 @@ def gateway_keys_create(
     name: str = "",
     customer: str = "",
     models: str | Sequence[str] | None = None,
-    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None = None,
+    routes: str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None = None,
     expires: str | float | None = None,
     rpm: str | int | None = None,
     tpm: str | int | None = None,
@@ -3727,8 +3727,8 @@ def gateway_keys_create(
         Who pays, and whose answers a cache may give again (default: the key's name).
     models : str | Sequence[str] | None
         Models that it may use, also as "llama-*" (default: all).
-    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages"]] | None
-        What it may ask: chat, completions, embeddings, messages (default: all).
+    routes : str | Sequence[Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]] | None
+        What it may ask: chat, completions, embeddings, messages, predict, infer (default: all).
     expires : str | float | None
         From now until when it is good (default: for ever).
     rpm : str | int | None
@@ -3846,6 +3846,36 @@ def gateway_bill(
 
         datahall gateway bill
         datahall gateway bill --month 2026-11 --format csv
+    """
+
+def gateway_top(
+    url: str = "",
+    *,
+    key_from: str = "",
+    window: str | float | None = None,
+    catalog: Catalog | None = None,
+) -> Answer:
+    """What a gateway does now: rates, latencies, queue, errors and money, by model and key.
+
+    On a terminal it is drawn again every second until Ctrl-C. Metrics are shown at the gateway's own
+    address on loopback, elsewhere at that of metrics in [telemetry] of its file.
+
+    Parameters
+    ----------
+    url : str
+        Where it shows its metrics (default: http://127.0.0.1:8080).
+    key_from : str
+        Variable of the environment that has a key, where a proxy before it asks for one.
+    window : str | float | None
+        The time that rates and latencies are of (default: a second; ten where the view is drawn again).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway top
+        datahall gateway top --once --json
+        datahall gateway top http://10.0.0.5:9464 --window 1min
     """
 
 def gateway_load(

@@ -14,6 +14,7 @@ from functools import cache
 from datahall.errors import UnitError
 
 GB = 1e9
+MTOK = 1e6  # tokens that a price is of
 GIB = float(2**30)
 HOUR_S = 3600.0
 DAY_S = 86400.0

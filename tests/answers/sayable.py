@@ -30,6 +30,7 @@ NOT_ASKED = {
         ),
         "what they ask and change is the state of a gateway: tests/answers/gateway",
     ),
+    "gateway top": "it needs a gateway that runs: tests/answers/gateway",
     "gateway load": "it needs an endpoint that runs: tests/serve/load",
     "compare": "what it is asked about is files, or things that other verbs are asked about",
     "sweep": "what it is asked about is a file",

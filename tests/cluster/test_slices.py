@@ -19,8 +19,8 @@ from datahall.cluster.collective import group_figure, stage_figure, time_collect
 from datahall.cluster.groups import group_times, stage_times
 from datahall.fabric.collectives.torus_figure import ON_A_TORUS
 from datahall.fabric.topology.graph import Wire
-from datahall.fabric.topology.torus import torus
-from datahall.fabric.topology.tpu_pod import FLAT, FLAT_CHIPS, PODS, own_slice, slice_shapes
+from datahall.fabric.topology.grids.torus import torus
+from datahall.fabric.topology.grids.tpu_pod import FLAT, FLAT_CHIPS, PODS, own_slice, slice_shapes
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.words import Collective
 

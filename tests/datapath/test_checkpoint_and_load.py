@@ -11,7 +11,7 @@ from tests.datapath.cases import job, store
 
 from datahall.answers.ask import form_of
 from datahall.catalog import load
-from datahall.cluster.host import host_of
+from datahall.cluster.host import Host, host_of
 from datahall.datapath import demand
 from datahall.datapath.checkpoint import busy_fraction, drain_s, write_bytes_per_s
 from datahall.datapath.cold_start import Loader, load_weights, loader_of
@@ -51,6 +51,19 @@ def test_llama_3_reads_eleven_megabytes_a_second() -> None:
     assert rate * 4 == pytest.approx(10.8e6, rel=0.05)
 
 
+def test_a_token_of_llama_3_takes_six_flop_a_weight_and_attention_to_half_of_its_sequence() -> None:
+    """403.75 of 405.85 billion weights multiply; 126 layers add 2 · 8,192 · 16,384 FLOP each, thrice in training."""
+    chip, model = load().chip("h100-sxm"), load().model("llama-3.1-405b")
+    flop = 6 * 403.75e9 + 3 * 126 * 2 * 8192 * 16_384
+    assert demand.tokens_per_s(model, chip, 0.4) == pytest.approx(0.4 * 989e12 / flop, rel=1e-3)
+
+
+def test_a_host_that_is_not_full_is_one_all_the_same() -> None:
+    """17 chips stand in three hosts of eight, and three write through their networks."""
+    assert job(num_chips=17).num_hosts == 3
+    assert write_bytes_per_s(job(num_chips=17), store(100)) == 3 * 10e9
+
+
 def loader(**changes: Any) -> Loader:
     usual: dict[str, Any] = {
         "num_chips": 8, "num_readers": 4, "nic_bytes_per_s": 10e9, "copy_bytes_per_s": 1e12,
@@ -76,6 +89,14 @@ def test_plans_and_the_data_path_load_weights_alike() -> None:
         assert planned.load_s == pytest.approx(shown.load_s)
         if not share:
             assert planned == weights_need(load(), chip, size / 8, 8)
+
+
+def test_weights_that_the_drives_do_not_hold_come_from_storage_that_all_share() -> None:
+    """Eight chips with 6 GB/s and 4 TB of drives each read 48 GB/s; of what all share each has 125 MB/s, as Llama 3."""
+    host = Host(nvme_bytes=4e12, nvme_bytes_per_s=6e9)
+    drives, shared = (store_of(host, 8, size, load()) for size in (4e12, 4.1e12))
+    assert (drives.storage.is_shared, drives.storage.read_bytes_per_s) == (False, 48e9)
+    assert (shared.storage.is_shared, shared.storage.read_bytes_per_s) == (True, 1e9)
 
 
 def test_weights_reach_a_chip_no_faster_than_its_link() -> None:

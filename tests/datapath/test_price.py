@@ -31,3 +31,14 @@ def test_what_hosts_keep_does_not_leave_its_region() -> None:
     assert row.supply.hit_fraction == pytest.approx(0.5)
     leaves_gb = row.supply.delivered_bytes_per_s / 2 * 2_629_800 / 1e9
     assert row.usd_per_month == pytest.approx(23.0 + 0.02 * leaves_gb)
+
+
+@pytest.mark.parametrize(("away", "leaves"), [("0ms", False), ("1ms", True)])
+def test_what_is_read_in_its_own_region_costs_nothing_to_read(away: str, leaves: bool) -> None:
+    said = {
+        "workload": "unet3d", "chips": 8, "storage": ["s3"], "chip": "h100-sxm", "dataset": "1TB", "away": away,
+    }  # fmt: skip
+    (row,) = judged(asked_of(read_names(form_of("show datapath"), said, CATALOG)))
+    assert row.usd_per_month is not None
+    assert row.usd_per_month >= 23.0 if leaves else row.usd_per_month == pytest.approx(23.0)
+    assert (row.usd_per_month > 24.0) == leaves

@@ -7,7 +7,7 @@ from tests.datapath.cases import job
 
 from datahall.catalog import load
 from datahall.datapath.pipeline import Store
-from datahall.datapath.reading import SHARD_BYTES, reads_of
+from datahall.datapath.reading import reads_of
 from datahall.datapath.supply import reader_time_s, supply
 
 
@@ -45,7 +45,7 @@ def test_a_disk_seeks_for_every_file() -> None:
 def test_a_sample_read_at_random_from_a_shard_is_a_request_of_its_own() -> None:
     assert reads_of("shards", "random", 10_000, 1000, 1.0).requests == 1.0
     assert reads_of("shards", "none", 10_000, 1000, 1.0).requests == 0.001
-    assert reads_of("shards", "buffer", 10_000, 1, 1.0).requests == 10_000 / SHARD_BYTES
+    assert reads_of("shards", "buffer", 10_000, 1, 1.0).requests == 10_000 / 2**27
     assert reads_of("shards", "buffer", 1e12, 1, 1.0).requests == 1.0
 
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.datapath.cases import job, storage, store
 
+from datahall.catalog import load
 from datahall.datapath.pipeline import Pipeline, Store
-from datahall.datapath.supply import supply
+from datahall.datapath.supply import reader_time_s, supply
 
 
 def test_half_of_what_is_needed_keeps_chips_at_work_half_the_time() -> None:
@@ -99,6 +100,34 @@ def test_checkpoints_take_their_share_of_the_same_storage() -> None:
         store(checkpoint_bytes=1e15, interval_s=1.0, read_bytes_per_s=inf, write_bytes_per_s=inf),
     )
     assert without_limit.utilisation_fraction == 0.0
+
+
+def test_requests_are_answered_in_the_time_that_checkpoints_leave() -> None:
+    """250 GB every 1,000 s at 0.5 GB/s: half of the time is left to answer 3,200 requests/s, as many as are needed."""
+    found = supply(
+        job(format="files", shuffle="random", num_readers=64),
+        store(num_reads_per_s=3200, read_bytes_per_s=inf, checkpoint_bytes=250e9, interval_s=1000.0),
+    )
+    assert found.binding == "requests"
+    assert found.utilisation_fraction == pytest.approx(0.5)
+
+
+def test_a_reader_copies_what_the_cache_has_and_waits_for_the_rest() -> None:
+    """3 ms to prepare; of four samples three are a copy of 1 ms, and one waits 2 × 5 ms for 245 pages at 0.5 GB/s."""
+    case = job(format="files", shuffle="random", prepare_s=0.003)
+    where = store(latency_s=0.005, read_bytes_per_s=0.5e9, stream_bytes_per_s=inf)
+    waits_s = 0.010 + 245 * 4096 / 0.5e9
+    assert reader_time_s(case, where, 0.25) == pytest.approx(0.003 + (3 * 0.001 + waits_s) / 4)
+
+
+def test_latencies_that_differ_are_not_felt_where_the_cache_has_all() -> None:
+    """Of an object store the catalogue knows how far its requests lie apart: only those that go there differ."""
+    case, where = (
+        job(format="files", shuffle="random", batch=1),
+        Store(storage=load().storage("s3"), num_units=1),
+    )
+    assert supply(case, where).variation > 0.1
+    assert supply(msgspec.structs.replace(case, cache_bytes=1e12), where).variation == 0.0
 
 
 def test_nothing_ahead_adds_the_times_up_and_says_so() -> None:

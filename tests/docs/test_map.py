@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.test_house import ORDER
+from tests.test_house import MOST_MODULES, ORDER
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["architecture", "how-to-add", "operations-map"]
@@ -59,6 +59,28 @@ def test_a_name_on_the_map_stands_in_a_file_beside_it(point: str) -> None:
 )
 def test_a_name_that_is_said_to_be_in_a_file_is_there(name: str, place: str) -> None:
     assert re.search(rf"\b{name}\b", text_of(place))
+
+
+HOMES = sorted(
+    set(
+        re.findall(
+            r"(?:a|the) (?:file|module)[\w ]{0,20} (?:in|of|below) `([\w/]+/)`", " ".join(HOW_TO_ADD.split())
+        )
+    )
+)
+
+
+def test_the_folders_that_get_a_file_for_what_is_added_are_known() -> None:
+    assert {"scenario/sections/", "answers/verbs/", "fabric/topology/", "catalog/entries/"} <= set(HOMES)
+
+
+@pytest.mark.parametrize("folder", HOMES)
+def test_what_is_added_next_finds_room(folder: str) -> None:
+    """A file as the page says does not end in a folder of too many."""
+    modules = [
+        path for path in (ROOT / "src" / "datahall" / folder).glob("*.py") if path.name != "__init__.py"
+    ]
+    assert len(modules) < MOST_MODULES, "give some of them a folder of their own first"
 
 
 def test_every_room_is_on_the_map() -> None:

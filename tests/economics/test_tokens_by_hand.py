@@ -11,7 +11,7 @@ from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
 from datahall.inference.step.figure import step_figure
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 REPLICA = Replica(model=CATALOG.model("llama-3.1-8b"), chip=CHIP, engine=engine("vllm"), tp=1)
 

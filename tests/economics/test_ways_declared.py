@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from datahall.economics.service import Fleet, bought
 from datahall.economics.ways import PRICED, Wanted, Way
 from datahall.errors import ScenarioError
 from datahall.scenario import buying
-from datahall.scenario.buying import BUYING_ROWS, OVERHEADS, BuyingRow, chip_ways, terms
+from datahall.scenario.buying import BUYING_ROWS, OVERHEADS, BuyingRow, Use, chip_ways, terms
 from datahall.scenario.field import CONCEPTS, fields
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.purchase import Purchase
@@ -40,7 +40,8 @@ def test_every_word_has_a_row_and_every_way_to_chips_a_price() -> None:
 
 def test_what_is_of_a_way_is_an_input() -> None:
     known = {field.name for section in CONCEPTS for field in fields(section)}
-    assert terms().keys() <= known
+    for use in get_args(Use):
+        assert terms(use).keys() <= known
     assert {field.name for field in fields("overheads")} == set(OVERHEADS.values())
     assert {name for row in BUYING_ROWS.values() for name in row.overheads} <= OVERHEADS.keys()
 
@@ -74,7 +75,9 @@ def leased(monkeypatch: pytest.MonkeyPatch) -> Buying:
         return (Way(buying=LEASE, name=f"a lease of {wanted.num_chips}", hour=hourly(1.0)),)
 
     monkeypatch.setitem(
-        buying.BUYING_ROWS, LEASE, BuyingRow("leasing", terms=("life",), overheads=("network",))
+        buying.BUYING_ROWS,
+        LEASE,
+        BuyingRow("leasing", terms=("life",), terms_for={"choice": ("restart",)}, overheads=("network",)),
     )
     monkeypatch.setitem(ways.PRICED, LEASE, priced)
     return LEASE
@@ -95,9 +98,19 @@ def test_a_new_way_is_a_row_of_what_a_chip_costs(leased: Buying) -> None:
 def test_a_new_way_has_its_terms_and_no_others(leased: Buying) -> None:
     said = {"model": "llama-3.1-8b", "rate": 5, "chips": "h100-sxm"}
     for name, value in (("provider", "aws"), ("network_overhead", "5%"), ("life", "3 years")):
-        check_buying(having(asked("plan serve", **said, **{name: value}), leased))
+        check_buying(having(asked("plan serve", **said, **{name: value}), leased), "service")
     with pytest.raises(ScenarioError, match="renting is not weighed"):
-        check_buying(having(asked("plan serve", **said, storage_overhead="5%"), leased))
+        check_buying(having(asked("plan serve", **said, storage_overhead="5%"), leased), "service")
+
+
+def test_a_new_way_has_terms_of_one_use_alone(leased: Buying) -> None:
+    said = asked("show build-or-buy", tokens_per_month="2B", model="llama-3.1-8b", restart="5min")
+    check_buying(having(said, leased), "choice")
+    check_buying(
+        having(said, "rent"), "service"
+    )  # where it acts on what failures take, however chips are had
+    with pytest.raises(ScenarioError, match="spot is not weighed"):
+        check_buying(having(said, "rent"), "choice")
 
 
 def test_a_new_way_has_its_overheads(leased: Buying) -> None:

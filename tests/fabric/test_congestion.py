@@ -25,7 +25,7 @@ from datahall.fabric.flows.simulate import Flows, simulate
 from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
-from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.grids.torus import torus
 
 SHELF = Catalog(user=False)
 

@@ -17,10 +17,10 @@ from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.torus import torus
 from datahall.fabric.topology.tree import tree
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.words import COLLECTIVES, Collective

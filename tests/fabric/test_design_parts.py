@@ -13,13 +13,13 @@ from tests.fabric.designs import design
 from tests.fabric.topologies import WIRE
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.switch import Switch
+from datahall.catalog.entries.network.switch import Switch
 from datahall.errors import DatahallError, ScenarioError, UnsupportedError
 from datahall.fabric.design.bill import Bill, bill, estimates, has_circuit_switches
 from datahall.fabric.design.built import preset
 from datahall.fabric.design.parts import cable_for, machine, network_parts
 from datahall.fabric.topology.graph import ACCESS, FABRIC, SCALE_UP
-from datahall.fabric.topology.tpu_pod import (
+from datahall.fabric.topology.grids.tpu_pod import (
     PODS,
     TPU_V4,
     TPU_V5P,

@@ -28,9 +28,9 @@ from datahall.fabric.topology.cuts import Cut
 from datahall.fabric.topology.dragonfly import dragonfly
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Wire
-from datahall.fabric.topology.hyperx import hyperx
+from datahall.fabric.topology.grids.hyperx import hyperx
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.scale_up import check_whole_domains, scale_up_domain, with_scale_up
-from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
 
 CATALOG = Catalog(user=False)

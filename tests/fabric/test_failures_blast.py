@@ -15,10 +15,10 @@ from datahall.fabric.routing.paths import route
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.hyperx import hyperx
+from datahall.fabric.topology.grids.hyperx import hyperx
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import with_scale_up
-from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datahall.fabric.routing.paths import num_paths, route
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.grids.torus import torus
 
 WIRE = Wire(1.0, 0.0)
 GRIDS = [

@@ -8,7 +8,7 @@ import pytest
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import Wire
-from datahall.fabric.topology.hyperx import hyperx_for
+from datahall.fabric.topology.grids.hyperx import hyperx_for
 
 WIRE = Wire(50e9)
 

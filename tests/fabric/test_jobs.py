@@ -38,8 +38,8 @@ from datahall.fabric.routing.policies import MOST_SPRAYED, Spread, permutation, 
 from datahall.fabric.routing.pooling import pooled, pools
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Paths, Wire
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.scale_up import with_scale_up
-from datahall.fabric.topology.torus import torus
 
 SHELF = Catalog(user=False)
 

@@ -14,7 +14,7 @@ from datahall.fabric.collectives.textbook import textbook_times
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.hyperx import hyperx
+from datahall.fabric.topology.grids.hyperx import hyperx
 
 WIRE = Wire(50e9, 5e-7)
 PARTS = {

@@ -8,8 +8,8 @@ from tests.fabric.topologies import FAST, SMALL, WIRE
 from datahall.fabric.design.outline import MOST_GROUPS, num_groups, outline
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.scale_up import with_scale_up
-from datahall.fabric.topology.torus import torus
 
 LARGE = {
     "fat tree of 8,192": fat_tree(8192, WIRE),

@@ -21,9 +21,9 @@ from datahall.fabric.flows.simulate import Changes, Run, simulate
 from datahall.fabric.flows.summary import Sent, rate_curves, step_rows, trace_of
 from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.graph import Fabric, Floats, Wire
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.rail import rail_optimised
 from datahall.fabric.topology.scale_up import with_scale_up
-from datahall.fabric.topology.torus import torus
 from datahall.scenario.sections.failure import Failure
 
 SHELF = Catalog(user=False)

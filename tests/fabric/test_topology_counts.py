@@ -15,12 +15,12 @@ from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric
-from datahall.fabric.topology.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.torus import torus
+from datahall.fabric.topology.grids.tpu_pod import TPU_V5P, tpu_pod
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
 from datahall.fabric.topology.tiers import most_chips
-from datahall.fabric.topology.torus import torus
-from datahall.fabric.topology.tpu_pod import TPU_V5P, tpu_pod
 from datahall.fabric.topology.tree import tree
 
 

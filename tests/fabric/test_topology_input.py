@@ -16,11 +16,11 @@ from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
-from datahall.fabric.topology.hyperx import hyperx, hyperx_for
+from datahall.fabric.topology.grids.hyperx import hyperx, hyperx_for
+from datahall.fabric.topology.grids.torus import torus, torus_for
+from datahall.fabric.topology.grids.tpu_pod import TPU_V4, TPU_V5P, check_slice, slice_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.torus import torus, torus_for
-from datahall.fabric.topology.tpu_pod import TPU_V4, TPU_V5P, check_slice, slice_for
 from datahall.fabric.topology.tree import tree
 
 CATALOG = Catalog(user=False)

@@ -20,12 +20,12 @@ from datahall.fabric.topology.dragonfly import Dragonfly, dragonfly, dragonfly_p
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.folded_clos import FoldedClos
 from datahall.fabric.topology.graph import ACCESS, FABRIC, SCALE_UP, SCALE_UP_TIER, Fabric, Wire
-from datahall.fabric.topology.hyperx import full_mesh, hyperx, hyperx_for
+from datahall.fabric.topology.grids.hyperx import full_mesh, hyperx, hyperx_for
+from datahall.fabric.topology.grids.sides import cubic_sides
+from datahall.fabric.topology.grids.torus import torus, torus_for
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.sides import cubic_sides
 from datahall.fabric.topology.tiers import most_chips, ports
-from datahall.fabric.topology.torus import torus, torus_for
 from datahall.fabric.topology.tree import tree
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fabric.topologies import WIRE
 
-from datahall.fabric.topology.tpu_pod import (
+from datahall.fabric.topology.grids.tpu_pod import (
     PODS,
     TPU_V4,
     TPU_V5P,

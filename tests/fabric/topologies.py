@@ -10,10 +10,10 @@ from datahall.fabric.topology.clos import clos
 from datahall.fabric.topology.dragonfly import dragonfly, dragonfly_plus
 from datahall.fabric.topology.fat_tree import fat_tree
 from datahall.fabric.topology.graph import Fabric, Paths, Wire
-from datahall.fabric.topology.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.hyperx import full_mesh, hyperx
+from datahall.fabric.topology.grids.torus import torus
 from datahall.fabric.topology.rail import rail_only, rail_optimised
 from datahall.fabric.topology.scale_up import scale_up_domain, with_scale_up
-from datahall.fabric.topology.torus import torus
 from datahall.fabric.topology.tree import tree
 
 WIRE = Wire(50e9, 1e-6)

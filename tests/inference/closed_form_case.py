@@ -13,7 +13,7 @@ from datahall.inference.step.table import (
     GRID_PER_OCTAVE,
     StepTable,
 )
-from datahall.scenario.sections.promise import NO_LIMITS, Promise
+from datahall.scenario.sections.wanted.promise import NO_LIMITS, Promise
 
 replace = msgspec.structs.replace
 AXIS = 2.0 ** (np.arange(60) / GRID_PER_OCTAVE) - 1.0

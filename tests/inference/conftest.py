@@ -16,7 +16,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.fleet.service import Service, service_of
 from datahall.inference.step.price import StepPrice
 from datahall.scenario.read import read_document
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import Precision
 
 

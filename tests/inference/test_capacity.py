@@ -26,7 +26,7 @@ from datahall.inference.closed_form.steady_state import (
 )
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 
 def erlang_wait(places: int, offered: float, rate: float) -> float:

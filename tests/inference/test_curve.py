@@ -28,7 +28,7 @@ from datahall.inference.step.column import prefill_times
 from datahall.inference.step.table import (
     StepTable,
 )
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 
 def steps_by_hand(table: StepTable, one: Replica, load: Load, decodes: list[float]) -> _Steps:

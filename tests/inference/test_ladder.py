@@ -16,9 +16,9 @@ from datahall.errors import DatahallError, InfeasibleError
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.engine.engine import engine_on
 from datahall.inference.engine.replica import Replica, Speculation
-from datahall.inference.ladder.climb import BATCHES, GROUPS, WORTH, Ladder, gain_figure, ladder
-from datahall.inference.ladder.techniques import Effect, Setting, Technique
-from datahall.scenario.sections.promise import Promise
+from datahall.inference.ladder.climb import BATCHES, WORTH, Ladder, gain_figure, ladder
+from datahall.inference.ladder.techniques import GROUPS, Effect, Setting, Technique
+from datahall.scenario.sections.wanted.promise import Promise
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)
 LOAD = Load(prompt=1000.0, output=250.0)

@@ -16,8 +16,8 @@ from datahall.inference.ladder.techniques import Effect, Setting, effect
 from datahall.inference.simulation.lifecycle import E2E
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.scenario.requests import requests_of
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 

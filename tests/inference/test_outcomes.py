@@ -20,7 +20,7 @@ from datahall.inference.fleet.service import (
     regions_of,
 )
 from datahall.inference.fleet.span import UNKNOWN_FRACTION, expected_s, stay_s
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.arrivals import Arrivals
 from datahall.workload.traffic.conversation import Conversation, Cut, Think
 from datahall.workload.traffic.traffic import Traffic

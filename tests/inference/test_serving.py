@@ -18,7 +18,7 @@ from datahall.inference.fleet.fleet import Fleet, Pool, ReplicaOutage
 from datahall.inference.simulation.run import ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.requests import Requests
 
 ROUTINGS = ["round-robin", "least-outstanding", "two-choices", "prefix-affinity", "session"]

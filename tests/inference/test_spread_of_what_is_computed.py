@@ -11,7 +11,7 @@ from datahall.inference.closed_form.conversations import with_cached
 from datahall.inference.closed_form.steady_state import Load
 from datahall.inference.engine.engine import engine
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.sharing import Remembered
 
 CATALOG = load()

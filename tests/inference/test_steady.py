@@ -19,8 +19,8 @@ from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.price import price_steps
 from datahall.scenario.requests import requests_of
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 

@@ -25,7 +25,7 @@ from datahall.inference.simulation.run import Records, ServingRun
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.simulation.state import FINISHED, TOO_LONG
 from datahall.inference.step.floor import least_token_s
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 Read = Callable[[str], Service]
 

@@ -24,7 +24,7 @@ from datahall.inference.fleet.summary import (
 )
 from datahall.inference.memory.offload import lower_tiers
 from datahall.inference.simulation.run import Records, ReplicaUse, Scaling
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 TEXT = (
     'version = 1\nmodel = "llama-3.1-8b"\n[measurement]\nwarmup = "0 s"\n'

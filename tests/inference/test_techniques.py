@@ -21,7 +21,7 @@ from datahall.inference.ladder.techniques import (
     speed_up,
 )
 from datahall.inference.ladder.without import one_by_one
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import Precision
 
 SLO = Promise(ttft_s=1.0, tpot_s=0.05)

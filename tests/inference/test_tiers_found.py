@@ -16,8 +16,8 @@ from datahall.inference.engine.replica import Replica
 from datahall.inference.ladder.techniques import Setting
 from datahall.inference.ladder.tiers import Stores, Tiered, tiers_of
 from datahall.scenario.requests import requests_of
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.lengths import Fixed
 
 SLO = Promise(ttft_s=5.0, tpot_s=0.1)

@@ -11,7 +11,7 @@ from tests.inference.ticking_case import one_pool, records, rows, simulated, tic
 from datahall.inference.engine.disaggregation import Handoff
 from datahall.inference.engine.replica import Speculation
 from datahall.inference.fleet.fleet import ReplicaOutage
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 each_leap = pytest.mark.parametrize("max_leap", [1, 1 << 40])
 

@@ -26,8 +26,8 @@ from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.step.figure import step_breakdown
 from datahall.scenario.requests import requests_of
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.lengths import Fixed
 from datahall.workload.traffic.traffic import generate
 

@@ -17,12 +17,12 @@ from datahall.planner.training.money import aim as training
 from datahall.scenario import aims
 from datahall.scenario.aims import AIM_ROWS, AimRow
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import AIMS, Aims
 from datahall.units import fmt
 
 CAPEX = cast(Aims, "capex")
-ROW = AimRow("usd", "the least hardware", "the least hardware", "hardware", "least hardware first")
+ROW = AimRow("usd", "; the least hardware of {}", "the least hardware", "hardware", "least hardware first")
 SAY_AIMS = (
     "scenario/words.py", "scenario/aims.py", "planner/serving/money/aim.py", "planner/training/money/aim.py",
 )  # fmt: skip
@@ -34,6 +34,7 @@ def test_every_objective_has_its_row_and_its_values() -> None:
     assert tuple(serving.VALUES) == AIMS, "how much a service takes"
     assert tuple(training.VALUES) == AIMS, "how much a run takes"
     assert all(all(row) for row in AIM_ROWS.values())
+    assert all(row.least_service.count("{}") == 1 for row in AIM_ROWS.values())
 
 
 @pytest.mark.parametrize("name", AIMS)

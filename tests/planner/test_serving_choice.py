@@ -26,8 +26,8 @@ from datahall.scenario.read import read_names
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 
 SHELF = Catalog(user=False)
 CHAT = Load(prompt=500.0, output=250.0)

@@ -28,7 +28,7 @@ from datahall.power.serving import (
 )
 from datahall.power.swing.timeline import BACKWARD, STEP_PHASES, WAIT
 from datahall.power.training import TrainingPower, mean_power_w
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.training.adapters.adapters import Adapters
 from datahall.training.layout.layout import Layout
 from datahall.training.pipeline.execution import Execution, simulate_step

@@ -32,6 +32,13 @@ def test_by_hand() -> None:
     assert NIC_W == 25.0
 
 
+def test_a_tray_of_four_chips_and_two_nics_by_hand() -> None:
+    """Half of what stands in a server of eight, 50 W of NICs, and what four chips load beyond their 440 W at rest."""
+    found = constants().server
+    dc = 4 * 600.0 + found.host_w / 2 + 50.0 + found.load_fraction * (2400.0 - 440.0)
+    assert server_power_w(H100, 600.0, 4, num_nics=2, at_the_wall=False) == pytest.approx(dc)
+
+
 def test_half_a_server_has_half_a_host() -> None:
     whole, half = (server_power_w(H100, 500.0, num, num_nics=num) for num in (8, 4))
     assert half == pytest.approx(whole / 2)

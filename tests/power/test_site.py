@@ -138,6 +138,38 @@ def test_a_host_has_the_nics_that_the_catalogue_says(chip: str, nics: int) -> No
     assert servers.value == pytest.approx(there.num_chips * wall_w(there, 500.0))
 
 
+def test_chips_of_one_domain_have_no_network_and_two_servers_have_one() -> None:
+    assert [machines("h100-sxm", num).network.value for num in (1, 8)] == [0.0, 0.0]
+    assert machines("gb200", 72).network.value == 0.0
+    assert machines("h100-sxm", 16).network.value > 0.0
+
+
+def test_a_stage_that_waits_spins_and_does_not_rest() -> None:
+    """It polls for what comes, on a quarter of its multiprocessors, and moves nothing."""
+    levels_w = site().levels_w
+    waiting = levels_w["waiting in the pipeline"]
+    assert levels_w["waiting for the slowest rank"] == waiting
+    assert levels_w[STOPPED] == levels_w["once a step"] == 110.0
+    assert 112.0 < waiting < levels_w["gradients and parameters"]
+
+
+def test_a_floor_holds_while_a_job_writes_its_copy_and_not_when_it_is_gone() -> None:
+    found = site(power_floor_fraction=0.7)
+    floor_w = 0.7 * found.trace.peak_w
+    copying, stopped = found.events
+    assert copying.after_w == pytest.approx(floor_w)
+    assert stopped.after_w == pytest.approx(site().stop.after_w)
+    assert stopped.after_w < 0.6 * floor_w
+
+
+@pytest.mark.parametrize(("share", "is_broken"), [(1.01, False), (0.99, True)])
+def test_a_stop_that_falls_by_no_more_than_a_minute_allows_breaks_nothing(
+    share: float, is_broken: bool
+) -> None:
+    ramp = share * site().stop.change_w / 60
+    assert bool(broken_limits(site(ramp_limit_w_per_s=ramp), no_smaller)) == is_broken
+
+
 def test_a_node_ramps_within_what_was_measured() -> None:
     """Between readings a second apart, nodes of eight GPUs step by 1.8 kW in the median and by 6.0 kW at most."""
     found = site()
@@ -217,6 +249,8 @@ def test_the_account_adds_up() -> None:
     assert [one.name for one in (rows[0], rows[-1])] == ["as it is", "as asked"]
     assert all(one.swing_w <= rows[0].swing_w * (1 + 1e-9) for one in rows)
     assert all(one.more_fraction >= 0 for one in rows)
+    assert rows[-1].more_fraction == pytest.approx(found.site_w / found.drawn.value - 1.0)
+    assert rows[-1].more_fraction > 1e-4
     energy = energy_of(found, 1e12)
     assert energy.run_s == pytest.approx(
         ceil(1e12 / (1024 * 8192)) * RUN.step_s

@@ -174,6 +174,10 @@ OBJECTS: dict[str, Callable[[], Iterable[Any]]] = {
 }
 
 
+# folders whose modules were recorded in another
+MOVED = {"fabric.topology.grids": "fabric.topology"}
+
+
 def values_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
     """What a parameter may be; nothing where that is not known."""
     kind, name = str(parameter.annotation), parameter.name
@@ -195,7 +199,13 @@ def functions(room: str) -> Iterator[tuple[str, Any]]:
         for name, one in sorted(vars(module).items()):
             plain = inspect.unwrap(one) if callable(one) else one
             if inspect.isfunction(plain) and plain.__module__ == found.name and not name.startswith("_"):
-                yield f"{found.name.removeprefix('datahall.')}.{name}", one
+                yield f"{recorded_as(found.name.removeprefix('datahall.'))}.{name}", one
+
+
+def recorded_as(module: str) -> str:
+    """The name that its figures stand under: what is drawn hangs on it, and a module that moves keeps its record."""
+    folder, _, name = module.rpartition(".")
+    return f"{MOVED.get(folder, folder)}.{name}"
 
 
 def sampled(room: str, *, without: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:

@@ -19,9 +19,16 @@ from datahall.fabric.routing.policies import sharing, spread
 from datahall.fabric.topology.counts import counts
 from datahall.fabric.topology.cuts import cuts
 from datahall.fabric.topology.graph import Fabric
-from datahall.fabric.topology.sides import cubic_sides
-from datahall.fabric.topology.torus import torus_for
-from datahall.fabric.topology.tpu_pod import PODS, check_slice, cube_of, slice_for, slice_shapes, tpu_slice
+from datahall.fabric.topology.grids.sides import cubic_sides
+from datahall.fabric.topology.grids.torus import torus_for
+from datahall.fabric.topology.grids.tpu_pod import (
+    PODS,
+    check_slice,
+    cube_of,
+    slice_for,
+    slice_shapes,
+    tpu_slice,
+)
 from datahall.scenario.words import POLICIES
 
 

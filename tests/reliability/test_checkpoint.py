@@ -79,6 +79,16 @@ def test_replicas_write_each_value_once(name: str, zero: int) -> None:
     assert twice.total_bytes == size.total_bytes
 
 
+def test_chips_that_share_a_sequence_share_the_writing_of_what_they_all_hold() -> None:
+    """Two of a context hold the same weights, as two replicas do: each writes half."""
+    job = Job(model=CATALOG.model("llama-3.1-405b"), seq=8192, global_batch=1024)
+    replicas, contexts = (
+        checkpoint_size(job, Layout(tp=8, pp=16, dp=dp, cp=cp), BOOKS["nemo"]).chip_bytes
+        for dp, cp in ((128, 1), (64, 2))
+    )
+    assert contexts == pytest.approx(replicas)
+
+
 def test_every_failure_leaves_the_remote_copy_and_each_tier_what_is_nearer() -> None:
     assert set(TIER_ROWS["remote"].outlives) == set(COPY_TIERS)
     assert list(TIER_ROWS) == list(COPY_TIERS)

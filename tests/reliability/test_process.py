@@ -24,6 +24,7 @@ from datahall.reliability.process import (
     repairs_per_node_day,
     shock,
 )
+from datahall.reliability.recovery import ANY_SIZE, PREEMPTED, Recovery, interrupted
 
 CATALOG = Catalog(user=False)
 DAY_S, HOUR_S = 86400.0, 3600.0
@@ -117,6 +118,17 @@ def test_a_rate_of_ones_own_keeps_the_proportions() -> None:
         for one, other in zip(own.causes, published.causes, strict=True)
     ]
     assert ratios == pytest.approx([ratios[0]] * len(ratios))
+
+
+def test_capacity_goes_with_all_of_its_memory_and_a_job_that_fails_keeps_that_of_its_hosts() -> None:
+    """A provider takes many nodes at once, those with copies of others too; a job's own error takes no machine."""
+    recovery = Recovery(detect_s=0.0, reschedule_s=0.0, warmup_s=0.0, preempted_every_s=100 * DAY_S)
+    found = interrupted(process(num_nodes=50, job_rate_per_day=5.0), recovery)
+    job, taken = found.causes[-2:]
+    assert (job.name, job.survives, job.rate_per_node_day) == (ANY_SIZE, "host", 0.1)
+    assert (taken.name, taken.survives, taken.rate_per_node_day) == (PREEMPTED, "remote", 0.01)
+    assert found.job_rate_per_day == 0.0
+    assert job.repair_fraction == taken.repair_fraction == 0.0
 
 
 def test_a_shock_comes_on_top() -> None:

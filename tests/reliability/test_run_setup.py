@@ -155,6 +155,10 @@ def test_slow_hosts_and_jitter_slow_the_step() -> None:
     """Of 2,048 hosts one in two hundred is 10 % slow, so some always is; the slowest of 16,384 is 4 σ out."""
     slow = asked("simulate run", days=1, slow_hosts="0.5 %")
     assert slow.step_s == pytest.approx(1.1 * slow.job.step_s, rel=1e-3)
+    few = asked("simulate run", model="llama-3.1-8b", chips=64, days=1, slow_hosts="5 %")
+    assert few.step_s == pytest.approx((1 + 0.1 * (1 - 0.95**8)) * few.job.step_s), (
+        "of eight hosts a third of it"
+    )
     shaky = asked("simulate run", days=1, jitter="1 %")
     assert shaky.step_s == pytest.approx(1.0397 * shaky.job.step_s, rel=1e-3)
 

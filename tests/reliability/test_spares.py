@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
 from datahall.errors import ScenarioError
+from datahall.reliability.nodes.pool import under_repair
 from datahall.reliability.nodes.spares import away, enough, node_availability, nodes_away, spares_for
-from datahall.reliability.process import FailureProcess, Nodes, process_of
+from datahall.reliability.process import FailureProcess, Nodes, process_of, shock
 from datahall.units import DAY_S
 
 CATALOG = Catalog(user=False)
@@ -127,6 +128,28 @@ def test_old_nodes_need_the_spares_of_those_whose_age_nobody_says() -> None:
     steady, old = new(None, 2048), new(20 * 365.0, 2048)
     assert nodes_away(old) == pytest.approx(nodes_away(steady), rel=0.005)
     assert spares_for(old, 0.99, 30 * DAY_S).num == spares_for(steady, 0.99).num
+
+
+def test_what_nodes_share_is_repaired_as_often_however_new_they_are() -> None:
+    """Rows of 32 nodes lose their power no more often while nodes are new, and their own failures do."""
+    row = shock(0.5, 32, CATALOG)
+    steady, young = (
+        process_of(
+            CATALOG.failure_preset("llama-3"), CATALOG, 512, Nodes(num_chips=8, age_s=age_s), shocks=[row]
+        )
+        for age_s in (None, 0.0)
+    )
+    months = 60 * DAY_S
+    assert away(young, months)[32] == pytest.approx(away(steady)[32], rel=0.01)
+    assert away(young, months)[1] > 1.05 * away(steady)[1]
+
+
+def test_a_run_on_new_nodes_begins_with_nobody_away() -> None:
+    """After five days of new nodes as many are in repair as of their whole life, and of those a month old fewer."""
+    found = {age: under_repair(new(age), 5 * DAY_S)[1] for age in (0.0, 30.0, None)}
+    assert found[0.0] == pytest.approx(away(new(0.0), 5 * DAY_S)[1], rel=1e-6)
+    assert found[0.0] > 1.5 * found[30.0] > 1.5 * found[None]
+    assert away(new(30.0), 5 * DAY_S)[1] > 1.1 * found[30.0]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 2.0, float("nan"), 1 - 1e-12])

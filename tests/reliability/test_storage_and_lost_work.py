@@ -12,7 +12,7 @@ import pytest
 from datahall.answers.ask import form_of
 from datahall.catalog import Catalog
 from datahall.planner.training.laid.job import laid_job
-from datahall.reliability.checkpoint.account import plan_account, restarting_fraction
+from datahall.reliability.checkpoint.account import plan_account, restarting_fraction, restarts_cost_most
 from datahall.reliability.checkpoint.plan import CheckpointPlan
 from datahall.reliability.checkpoint.storage import StorageNeed, storage_need
 from datahall.reliability.checkpoint.tier import Cadence, CheckpointTier
@@ -96,6 +96,18 @@ def test_the_time_of_two_tiers_by_hand() -> None:
     whole = plan.ettr + restarting_fraction(plan)
     whole += sum(one.blocking_fraction + one.lost_fraction for one in (first, second))
     assert whole == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("restart_s", "most"), [(290.0, False), (310.0, True)])
+def test_restarts_cost_most_where_they_are_longer_than_half_an_interval(restart_s: float, most: bool) -> None:
+    """Of 600 s between copies that cost nothing 300 are lost to a failure."""
+    tier = CheckpointTier(name="remote", blocking_s=0.0, drain_s=0.0, load_s=0.0)
+    plan = CheckpointPlan(
+        cadences=(Cadence(tier=tier, interval_s=600.0, share_fraction=1.0),),
+        mttf_s=10_000.0,
+        fixed_s=restart_s,
+    )
+    assert restarts_cost_most(plan) == most
 
 
 def away_between(process: FailureProcess, span_s: float) -> float:

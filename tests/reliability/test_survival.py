@@ -10,7 +10,7 @@ from tests.fabric.designs import design
 
 from datahall.catalog import Catalog
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
-from datahall.fabric.topology.tpu_pod import crosses_cubes
+from datahall.fabric.topology.grids.tpu_pod import crosses_cubes
 from datahall.reliability.survival import cubes_up, survivals
 from datahall.scenario.sections.failure import Failure
 

@@ -97,6 +97,7 @@ ENDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[s
     "scheduler.restart": (*ANY_TIME, *LONGEST),
     "scheduler.mttf": (("59 s",), ("60 s",), *LONGEST),
     "scheduler.repair": (*NOT_0, *LONGEST),
+    "endpoint.window": (*NOT_0, ("1.1h",), ("1h",)),
     "key.expires": (*NOT_0, *LONGEST),
     "key.rpm": (("-1",), ("0",), ("1000000001",), ("1000000000",)),
     "key.tpm": (("-1",), ("0",), ("1000000000001",), ("1000000000000",)),

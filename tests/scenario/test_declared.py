@@ -74,6 +74,7 @@ TWO_MEANINGS = {
     "name": "of a scenario, in a table or a job, and of a key: what each is called has no other word",
     "budget": "of a run, and of a key, which is over a day or a month: both are what may be spent",
     "state": "which numbers a training run keeps, and the folder in which a gateway keeps its own",
+    "window": "tokens that a layer sees, and how long one looks back at a gateway: both are called so in the field",
     "offload": "what leaves a chip, of a training run; where to, of a working set, which is all there is to leave",
 }
 

@@ -11,8 +11,8 @@ from tests.house import HOUSE, MODULES, inside, parsed
 
 from datahall.inference.engine.engine import Engine
 from datahall.scenario.field import CONCEPTS, Section
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.root import Root
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.training.layout.layout import Layout
 
 # what makes requests of a section for the workload; the rest of its room declares inputs, reads and refuses them

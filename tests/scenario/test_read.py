@@ -19,8 +19,8 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.failure import Failure
 from datahall.scenario.sections.fleet import AnswerCache, Region, Router
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 
 Names = Callable[..., Scenario]
 Text = Callable[..., Scenario]

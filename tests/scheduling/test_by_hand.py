@@ -60,6 +60,12 @@ def test_a_limit_decides_who_may_pass_and_an_early_end_lets_the_first_start() ->
     assert run.first_s.tolist() == [0, 10, 2]
 
 
+def test_what_ends_in_the_moment_of_a_promise_is_free_beside_it() -> None:
+    """Two jobs of four chips end at 10, when B is promised five of nine: C may have the ninth, however long it runs."""
+    jobs = queue((0, 10, 4), (0, 10, 4), (1, 10, 5), (2, 100, 1))
+    assert play(jobs, "backfill", 9).first_s.tolist() == [0, 0, 10, 2]
+
+
 def test_a_job_is_stopped_at_its_limit() -> None:
     run = play(queue((0, 100, 1), limit_s=(30,)), "fifo", 1)
     assert run.end_s.tolist() == [30]
@@ -253,8 +259,8 @@ def test_what_must_cross_leaves_is_not_slower_for_it() -> None:
     jobs = queue((0, 10, 32), network_fraction=(0.5,))
     assert play(jobs, "topology", leaves()).end_s[0] == pytest.approx(10), "four nodes are a pod"
     across = play(queue((0, 100, 32 - 8), (1, 10, 32), network_fraction=(0.0, 0.5)), "backfill", leaves())
-    # nodes 3 to 6: pods, at an eighth; it would cross leaves at a quarter anyway: (1 + .5·7) / (1 + .5·3)
-    assert across.end_s[1] == pytest.approx(1 + 10 * 4.5 / 2.5)
+    # nodes 3 to 6: pods, at an eighth; it would cross leaves at a quarter anyway: 5 of compute and 5 of network, twice
+    assert across.end_s[1] == pytest.approx(1 + 5 + 2 * 5)
 
 
 def test_the_tightest_place_that_fits_is_taken() -> None:

@@ -130,6 +130,21 @@ def test_gpus_however_they_are_written(tmp_path: Path, gpus: str, count: int) ->
     assert read_queue(dump(tmp_path, row(gpus=gpus))).jobs.chips.tolist() == [count]
 
 
+def test_gpus_of_each_node_and_limits_in_minutes_as_older_dumps_have_them(tmp_path: Path) -> None:
+    """Four nodes of eight each; 120 minutes."""
+    head = "JobID|State|Submit|Start|End|NNodes|AllocGRES|TimelimitRaw"
+    times = "|".join(f"2026-03-02T{time}" for time in ("08:00:00", "08:10:00", "09:10:00"))
+    jobs = read_queue(dump(tmp_path, f"1|COMPLETED|{times}|4|gpu:8|120", head=head)).jobs
+    assert (jobs.chips.tolist(), jobs.nodes.tolist(), jobs.limit_s.tolist()) == ([32], [4], [7200])
+
+
+def test_a_job_that_was_stopped_seconds_after_its_limit_ran_to_its_end(tmp_path: Path) -> None:
+    """Slurm says two hours and lets it run for 30 s more: played again it is not cut off for them."""
+    jobs = read_queue(dump(tmp_path, row(end="10:10:30"))).jobs
+    assert (jobs.run_s.tolist(), jobs.limit_s.tolist()) == ([7230], [7230])
+    assert not jobs.is_cut_off.any()
+
+
 def test_another_delimiter_and_one_at_the_end(tmp_path: Path) -> None:
     text = "\n".join((HEAD, row())).replace("|", "|#").replace("\n", "|#\n") + "|#"
     path = tmp_path / "dump"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduling.queue_case import play, queue
 
-from datahall.scheduling.curves import bins_of, waiting
+from datahall.scheduling.curves import bins_of, pieces, waiting
+from datahall.scheduling.loop.state import PREEMPTED
 from datahall.scheduling.machine import Machine, plain_machine
 from datahall.scheduling.metrics import metrics_of
-from datahall.scheduling.run import Outage
+from datahall.scheduling.run import Outage, too_large
 
 
 def leaves(sizes: tuple[int, ...], pods: tuple[int, ...], ratio: float = 4.0) -> Machine:
@@ -40,6 +42,23 @@ def test_a_job_that_may_come_to_lie_across_leaves_does_not_pass_into_a_promise(p
     )  # fmt: skip
     run = play(jobs, policy, machine)  # type: ignore[arg-type]
     assert run.first_s.tolist() == [0, 0, 0, 20, 30]
+
+
+def test_a_job_that_crosses_leaves_anyway_passes_where_its_own_time_lets_it() -> None:
+    """Half of the 10 s of E is network across leaves, at a quarter: across pods, at an eighth, 4.5 / 2.5 as long.
+
+    B wants all four nodes and is promised 30, when A is gone; E takes 18 at most and may pass, from 1 on.
+    """
+    jobs = queue((0, 30, 8), (0.5, 10, 32), (1, 10, 24), network_fraction=(0.0, 0.0, 0.5))
+    for policy in ("backfill", "conservative"):
+        assert play(jobs, policy, leaves((2, 2), (0, 0))).first_s.tolist() == [0, 30, 1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("chips", "cannot"), [(13, False), (14, True)])
+def test_a_job_needs_a_node_for_each_of_its_larger_parts(chips: int, cannot: bool) -> None:
+    """On three nodes 13 chips are 5 + 4 + 4 and 14 are 5 + 5 + 4: of nodes with five there is one."""
+    machine = msgspec.structs.replace(plain_machine(4, 4), chips=np.array([5, 4, 4, 4]))
+    assert too_large(queue((0, 1, chips)), machine).tolist() == [cannot]
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,6 +111,38 @@ def test_those_without_whom_it_fits_as_well_are_spared() -> None:
     assert (run.first_s[2], run.end_s[0]) == (10, 100)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    held=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=24),
+    wanted=st.integers(1, 60),
+)
+def test_who_is_stopped_is_as_by_a_list_in_order(held: list[tuple[int, int, bool]], wanted: int) -> None:
+    """All start one after the other on one node: the lowest priority goes first, then the latest start."""
+    total = sum(chips for chips, _, _ in held)
+    wanted = min(wanted, total)
+    jobs = queue(
+        *((at, 1000, chips) for at, (chips, _, _) in enumerate(held)),
+        (100, 5, wanted),
+        priority=[*(float(priority) for _, priority, _ in held), 3.0],
+        preemptible=[*(may for _, _, may in held), False],
+    )
+    run = play(jobs, "priority", plain_machine(1, total))
+    may = [at for at, (_, priority, stops) in enumerate(held) if stops and priority < 3]
+    line = sorted(may, key=lambda at: (held[at][1], -at))
+    while line and sum(held[at][0] for at in line[:-1]) >= wanted:
+        line.pop()
+    for at in reversed(list(line)):
+        if sum(held[other][0] for other in line if other != at) >= wanted:
+            line.remove(at)
+    at_once = run.attempts["job"][
+        (run.attempts["cause"] == PREEMPTED) & (run.attempts["end_s"] == 100)
+    ].tolist()
+    if sum(held[at][0] for at in line) < wanted:
+        line = []
+        assert not at_once
+    assert set(at_once[: len(line)]) == set(line), "who is stopped may stop others himself, afterwards"
+
+
 def test_a_job_that_fits_in_one_pod_lies_in_it_though_another_has_a_tighter_leaf() -> None:
     """Pod 0 has leaves of 2, 2 and 2 nodes free, pod 1 one leaf of 3 and pod 2 one of 1.
 
@@ -138,3 +189,55 @@ def test_the_mean_wait_and_the_fairness_of_users_by_hand() -> None:
     assert found.slowdown_ratio == pytest.approx((1 + 4 + 1.8) / 3)
     assert found.fairness_fraction == pytest.approx(3.9**2 / (2 * (1 + 2.9**2)))
     assert found.p95_wait_s == pytest.approx(30 + 0.9 * 10)
+
+
+def test_users_whose_jobs_are_cut_off_are_none_of_those_who_fare_alike() -> None:
+    """a is stopped at a limit of 10; b is in the system for 20 s with 10 to run, and for 70 with 50."""
+    jobs = queue(
+        (0, 30, 8), (0, 10, 8), (0, 50, 8), user=(0, 1, 1), users=("a", "b"), limit_s=(10.0, 10.0, 50.0)
+    )
+    found = metrics_of(play(jobs, "fifo", plain_machine(1, 8)))
+    assert found.slowdown_ratio == pytest.approx((2 + 1.4) / 2)
+    assert found.fairness_fraction == 1.0, "of the one who has any"
+
+
+def test_jobs_that_share_a_node_are_drawn_on_chips_of_their_own() -> None:
+    """Four and two at once, and then six beside the two that are still held."""
+    run = play(queue((0, 10, 4), (0, 20, 2), (10, 10, 6)), "gang", plain_machine(1, 8), traced=10)
+    drawn = {one.job: (one.low, one.high) for one in pieces(run) if one.job < 2}
+    assert drawn == {0: (0, 4), 1: (4, 6)}
+    assert sorted((one.low, one.high) for one in pieces(run) if one.job == 2) == [(0, 4), (6, 8)]
+
+
+def test_nobody_is_moved_to_a_node_that_would_then_be_too_full_itself() -> None:
+    """Free are 1, 1, 6 and 8 of four nodes of 8, and 16 are wanted: the two chips of A fit on the last alone."""
+    jobs = queue((0, 50, 7), (0, 50, 7), (0, 50, 2), (1, 10, 16), preemptible=(False, False, True, False))
+    run = play(jobs, "defragment", plain_machine(4, 8))
+    assert run.first_s.tolist() == [0, 0, 0, 50]
+    assert run.restarts.sum() == 0
+
+
+def test_a_node_that_cannot_be_cleared_takes_those_of_one_that_can() -> None:
+    """Free are 7, 6 and 8 of three nodes of 8: the chip of the first stays, and the two of the next join it."""
+    jobs = queue((0, 50, 1), (0, 2, 7), (0, 50, 2), (3, 10, 16), preemptible=(False, False, True, False))
+    run = play(jobs, "defragment", plain_machine(3, 8))
+    assert run.first_s.tolist() == [0, 0, 0, 3]
+    assert run.restarts.tolist() == [0, 0, 1, 0]
+
+
+def test_what_would_clear_one_node_by_halves_is_free_to_clear_another() -> None:
+    """Free are 3, 2 and 3 of three nodes of 8, and 8 are wanted.
+
+    On the first are 4 chips that fit nowhere and 1 that would; on the next six of one chip, which have just room.
+    """
+    sizes = (4, 1, 3, 1, 1, 1, 1, 1, 1, 5, 8)
+    run = play(
+        queue(
+            *((2.0 * (size == 8), 1 if size == 3 else 50, size) for size in sizes),
+            preemptible=[size in (1, 4) for size in sizes],
+        ),
+        "defragment",
+        plain_machine(3, 8),
+    )
+    assert run.first_s[-1] == 2
+    assert run.restarts.tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0]

@@ -14,7 +14,7 @@ from datahall.answers.validation.scorecard import scorecard_answer
 from datahall.catalog import load
 from datahall.errors import DatahallError
 from datahall.inference.simulation.run import Records
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.validation.inference import FORMATS
 from datahall.validation.inference.assumptions import ASSUMPTIONS
 from datahall.validation.inference.energy import read_energy

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.errors import ScenarioError
-from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.stretch import Stretch, busiest
 from datahall.workload.traffic.requests import Requests
-from datahall.workload.traffic.stretch import Stretch, busiest
 from datahall.workload.traffic.traffic import TraceReplay
 
 HEAD = "arrived_at,num_prefill_tokens,num_decode_tokens\n"

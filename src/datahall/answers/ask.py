@@ -7,7 +7,7 @@ TOML, JSON ───────┘
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +32,7 @@ from datahall.scenario.rules import taken_needs
 from datahall.scenario.scenario import Scenario
 
 Answering = Callable[[Scenario], Reply]
+Viewing = Callable[[Scenario], Iterator[Answer]]
 
 
 @cache
@@ -74,6 +75,24 @@ def ask(
         return answered(scenario, border)
     except DatahallError as error:
         error.at_border(spell if error.field in said and not error.where else border)
+        raise
+
+
+def views(
+    verb: str,
+    given: Mapping[str, Raw] | None = None,
+    *,
+    catalog: Catalog | None = None,
+    spell: Speller = keyword,
+) -> Iterator[Answer]:
+    """One answer after another to a verb that has `views`, without an end."""
+    try:
+        scenario = read_names(form_of(verb), given or {}, catalog or load(), bare=False)
+        scenario.check()
+        for answer in _viewing(verb_named(verb).views)(scenario):
+            yield _spelled(answer, spell)
+    except DatahallError as error:
+        error.at_border(spell)
         raise
 
 
@@ -192,11 +211,20 @@ def _called(place: str, scenario: Scenario) -> Reply:
         raise
 
 
-@cache
 def _function(place: str) -> Answering:
-    module, _, name = place.partition(":")
-    found: Answering = getattr(import_module(f"datahall.{module}"), name)
+    found: Answering = _at(place)
     return found
+
+
+def _viewing(place: str) -> Viewing:
+    found: Viewing = _at(f"answers.{place}")
+    return found
+
+
+@cache
+def _at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"datahall.{module}"), name)
 
 
 def question_of(scenario: Scenario) -> dict[str, object]:

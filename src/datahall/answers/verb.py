@@ -20,6 +20,9 @@ class Verb(NamedTuple):
     details: str = ""
     check: str = ""  # of a room under `datahall`: refuses what it can before anything heavy is loaded
     prepare: str = ""  # makes what is asked without answering it, for `check`; nothing: answering is quick
+    views: str = (
+        ""  # a function as `answer`, of one answer after another: a terminal draws each over the last
+    )
     traced: bool = False  # what happened can be had as a trace for ui.perfetto.dev
     artefacts: tuple[str, ...] = ()  # files that run what it says, by their names
     by_file: bool = True  # a scenario file may ask it

@@ -30,18 +30,18 @@ from datahall.catalog.shelves.supply import OfSupply
 from datahall.errors import CatalogError, DocumentError, Problem, UnknownNameError, nearest
 
 if TYPE_CHECKING:
-    from datahall.catalog.entries.cable import Cable
     from datahall.catalog.entries.chip import Chip
-    from datahall.catalog.entries.known_fabric import KnownFabric
-    from datahall.catalog.entries.link import Link
     from datahall.catalog.entries.model import Model
+    from datahall.catalog.entries.network.cable import Cable
+    from datahall.catalog.entries.network.known_fabric import KnownFabric
+    from datahall.catalog.entries.network.link import Link
+    from datahall.catalog.entries.network.reroute import Reroute
+    from datahall.catalog.entries.network.switch import Switch
+    from datahall.catalog.entries.network.transport import Transport
     from datahall.catalog.entries.offer import Offer
-    from datahall.catalog.entries.reroute import Reroute
     from datahall.catalog.entries.server import Server
     from datahall.catalog.entries.stored.dataset import Dataset
     from datahall.catalog.entries.stored.storage import Storage
-    from datahall.catalog.entries.switch import Switch
-    from datahall.catalog.entries.transport import Transport
 
 SHIPPED = Path(__file__).parent / "data"
 

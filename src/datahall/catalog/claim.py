@@ -16,8 +16,8 @@ import msgspec
 
 from datahall.catalog.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.network.link import Link
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact
 from datahall.catalog.number_formats import format_named, unit_for

@@ -25,18 +25,18 @@ KINDS = {
     "chip": EntryKind(
         "chips/*.toml", "chip", listed=True, searched=True, keys=(("scale_up", "link"), ("host", "link"))
     ),
-    "link": EntryKind("links.toml", "link", listed=True, searched=True),
+    "link": EntryKind("links.toml", "network.link", listed=True, searched=True),
     "server": EntryKind(
         "servers.toml", "server", listed=True, searched=True,
         keys=(("chip", "chip"), ("scale_up", "link"), ("nic", "link")),
     ),
     "model": EntryKind("models/*.toml", "model_entry", listed=True, searched=True),
     "offer": EntryKind("", "offer", searched=True, keys=(("chip", "chip"),)),
-    "switch": EntryKind("fabrics.toml", "switch"),
-    "cable": EntryKind("fabrics.toml", "cable"),
-    "reroute": EntryKind("fabrics.toml", "reroute"),
-    "fabric": EntryKind("fabrics.toml", "known_fabric", keys=(("server", "server"), ("switch", "switch"))),
-    "transport": EntryKind("transports.toml", "transport"),
+    "switch": EntryKind("fabrics.toml", "network.switch"),
+    "cable": EntryKind("fabrics.toml", "network.cable"),
+    "reroute": EntryKind("fabrics.toml", "network.reroute"),
+    "fabric": EntryKind("fabrics.toml", "network.known_fabric", keys=(("server", "server"), ("switch", "switch"))),
+    "transport": EntryKind("transports.toml", "network.transport"),
     "component": EntryKind("failures.toml", "failures"),
     "failures": EntryKind(
         "failures.toml", "failures", called="failure preset", keys=(("chip", "chip"),)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datahall.breakdown import Source
 from datahall.catalog.entries import chip as chips
-from datahall.catalog.entries import link as links
 from datahall.catalog.entries import server as servers
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.link import Link
 from datahall.catalog.entries.model import Model
+from datahall.catalog.entries.network import link as links
+from datahall.catalog.entries.network.link import Link
 from datahall.catalog.entries.server import Server
 from datahall.catalog.fact import Fact, Field
 from datahall.catalog.number_formats import PEAK_FORMATS

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datahall.answers.ask import ask, form_of, scenario_file
+from datahall.answers.ask import ask, form_of, scenario_file, views
 from datahall.answers.file import verb_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import words
 from datahall.cli.delivery import Delivery, deliver, talk, tool_of
 from datahall.cli.groups import SETTINGS, write_examples
 from datahall.cli.kept import kept_beside
+from datahall.cli.live import draw, is_live
 from datahall.cli.names import completer
 from datahall.cli.process import keep_memory
 from datahall.errors import CatalogError, OutputError, ScenarioError
@@ -41,7 +42,7 @@ class Question(click.Command):
         about = f"{verb.about[:1].upper()}{verb.about[1:]}."
         super().__init__(
             verb.word or verb.name.rpartition(" ")[2],
-            params=[*self._arguments(), *self._options(), *_turned(verb), *_common(verb)],
+            params=[*self._arguments(), *self._options(), *_turned(verb), *_once(verb), *_common(verb)],
             callback=self.run,
             context_settings=SETTINGS,
             help=f"{about}\n\n{verb.details}" if verb.details else about,
@@ -110,6 +111,7 @@ class Question(click.Command):
         folders: tuple[str, ...],
         quiet: bool,
         color: bool | None,
+        once: bool = False,
         **typed: Any,
     ) -> None:
         """Ask what was typed, and send the answer where it was asked for."""
@@ -129,6 +131,9 @@ class Question(click.Command):
         way.check(json=as_json, traced=self.verb.traced, artefacts=self.verb.artefacts)
         catalog = open_catalog(folders)
         keep_memory()
+        if self.verb.views and not once and is_live(way):
+            draw(views(self.verb.name, given, catalog=catalog, spell=self.form.flag), way)
+            return
         with kept_beside(way.target, given, self.form):
             deliver(
                 ask(self.verb.name, given, document=file, catalog=catalog, spell=self.form.flag),
@@ -230,6 +235,13 @@ def _turned(verb: Verb) -> list[click.Parameter]:
             [flag_of(flag)], is_flag=True, expose_value=False, help=f"Ask datahall {other} in its place."
         )
     ]
+
+
+def _once(verb: Verb) -> list[click.Parameter]:
+    """The flag that has one answer of a verb that a terminal shows again and again."""
+    if not verb.views:
+        return []
+    return [click.Option(["--once"], is_flag=True, help="One view, as where there is no terminal.")]
 
 
 def _common(verb: Verb) -> list[click.Parameter]:

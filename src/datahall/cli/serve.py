@@ -64,6 +64,10 @@ class Serve(click.Command):
     "--allow-pickle", multiple=True, metavar="NAME",
     help="With --model: the name of a .pkl file that may run its code when it is loaded.",
 )  # fmt: skip
+@click.option(
+    "--admin", metavar="HOST:PORT",
+    help="With --model: where the model is loaded and unloaded by POST /v2/repository/…; else nowhere.",
+)  # fmt: skip
 @click.option("--on", metavar="NxCHIP", help="With --virtual: chips of a replica, e.g. 4xh100.")
 @click.option("--replicas", metavar="N", help="With --virtual: replicas behind the router (1).")
 @click.option("--precision", metavar="FORMAT", help="With --virtual: number format (bf16).")
@@ -142,8 +146,8 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
 
     from datahall.serve.config import read_settings
     from datahall.serve.config.settings import ServerSettings
-    from datahall.serve.config.values import is_loopback
     from datahall.serve.gateway.running import run_gateway
+    from datahall.serve.http.browsers import is_loopback
 
     settings = None if file is None else read_settings(Path(file), datetime.now(UTC).date())
     server = ServerSettings() if settings is None else settings.server
@@ -159,9 +163,13 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
     if state is not None:
         server = msgspec.structs.replace(server, state=state)
     if settings is not None:
-        return run_gateway(msgspec.structs.replace(settings, server=server), tell)
-    from datahall.serve.gateway.embedded import run_embedded
+        settings = msgspec.structs.replace(settings, server=server)
+        if not any(one.file for one in settings.upstreams):
+            return run_gateway(settings, tell)
+    from datahall.serve.gateway.embedded import run_embedded, run_mounted
 
+    if settings is not None:
+        return run_mounted(settings, tell)
     return run_embedded(server, tell, lambda line: click.echo(line, err=True))
 
 
@@ -170,14 +178,14 @@ def spelled_flag(name: str, value: str | None) -> str:
     return flag_of(name) if value is None else f"{flag_of(name)} {value}"
 
 
-def where_to_listen(listen: str) -> tuple[str, int]:
+def where_to_listen(listen: str, flag: str = "--listen") -> tuple[str, int]:
     """Host and port, as they were typed."""
     from datahall.serve.config.values import Wrong, address
 
     try:
         host, port = address(listen)
     except Wrong as wrong:
-        raise ScenarioError(str(wrong), where="--listen") from None
+        raise ScenarioError(str(wrong), where=flag) from None
     return host, port
 
 

@@ -20,7 +20,7 @@ MOST_BATCH, MOST_WORKERS = 65_536, 256
 def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Coroutine[Any, Any, bool]:
     """What serves a model as it was asked for, once all of that is known to be right."""
     from datahall.cli.serve import spelled_flag, where_to_listen
-    from datahall.serve.config.values import is_loopback
+    from datahall.serve.http.browsers import is_loopback
     from datahall.serve.modelserver.batcher import Batching
     from datahall.serve.modelserver.runners.open import check
     from datahall.serve.modelserver.running import Told, run_model
@@ -31,6 +31,13 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
             f"a model has no keys: anybody who reaches {host} could ask it",
             where="--listen",
             hint="listen on 127.0.0.1, and put a gateway before it",
+        )
+    admin = None if typed["admin"] is None else where_to_listen(typed["admin"], "--admin")
+    if admin is not None and not is_loopback(admin[0]):
+        raise ScenarioError(
+            f"anybody who reaches {admin[0]} could unload the model",
+            where="--admin",
+            hint="e.g. 127.0.0.1:8090",
         )
     most_rows = _count("--batch", typed["batch"], 32, MOST_BATCH)
     batching = Batching(
@@ -46,8 +53,9 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
         error.at_border(spelled_flag)
         raise
     told = Told(
-        path=model, host=host, port=port, batching=batching, allow_pickle=allowed, server_version=__version__
-    )
+        path=model, host=host, port=port, batching=batching, allow_pickle=allowed, server_version=__version__,
+        admin=admin,
+    )  # fmt: skip
     return run_model(told, tell, lambda line: click.echo(line, err=True))
 
 
@@ -58,6 +66,8 @@ def tell(running: Running) -> None:
         lines.append(f"curl {running.url}/predict -d '{running.example}'")
     else:
         lines.append(f"curl {running.url}/v2/models/{running.name}")
+    if running.admin_url:
+        lines.insert(1, f"{running.admin_url}/v2/repository/models/{running.name}/load and /unload, by POST")
     click.echo("\n".join(lines))
     sys.stdout.flush()
 

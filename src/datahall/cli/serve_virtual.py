@@ -14,7 +14,6 @@ from datahall.errors import DatahallError, ScenarioError
 if TYPE_CHECKING:
     from datahall.serve.virtual.running import Running
 
-USUAL_OUTPUT = 250  # tokens of an answer whose length nobody asks for
 FASTEST, SLOWEST_RATIO = 1000.0, 1000.0
 
 
@@ -26,7 +25,8 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
     from datahall.inference.fleet.build import fleet_of
     from datahall.scenario.read import read_names
     from datahall.scenario.scenario import Attempts
-    from datahall.serve.config.values import is_loopback
+    from datahall.scenario.sections.traffic import USUAL_OUTPUT
+    from datahall.serve.http.browsers import is_loopback
     from datahall.serve.virtual.running import Told, run_virtual
     from datahall.serve.virtual.slow import slowed
 

@@ -26,7 +26,7 @@ from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import usual_port, usual_server
 from datahall.fabric.design.tiers import UnneededTier
 from datahall.fabric.flows.failures import part_there
-from datahall.fabric.topology.tpu_pod import own_slice
+from datahall.fabric.topology.grids.tpu_pod import own_slice
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 

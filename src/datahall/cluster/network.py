@@ -23,7 +23,7 @@ from datahall.fabric.flows.failures import compared, each_of, failed, ports, sha
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import SCALE_UP as SCALE_UP_LINK
 from datahall.fabric.topology.graph import Fabric, Wire
-from datahall.fabric.topology.tpu_pod import Pod, slice_shapes, tpu_slice
+from datahall.fabric.topology.grids.tpu_pod import Pod, slice_shapes, tpu_slice
 from datahall.scenario.sections.failure import Failure
 
 SCALE_UP = "scale-up links of a chip, one way"

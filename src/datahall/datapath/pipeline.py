@@ -8,6 +8,7 @@ import msgspec
 
 from datahall.catalog.entries.stored.storage import Storage
 from datahall.datapath.reading import Reads, reads_of
+from datahall.scenario.sections.operations.datapath import USUAL_KEEPING
 from datahall.scenario.words import Format, Keeping, Shuffle
 
 
@@ -30,7 +31,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     prepare_s: float = 0.0  # of a core, to decode or tokenise a sample
     num_cores: int  # of a host
     cache_bytes: float = 0.0  # of a host, for the data set
-    keeping: Keeping = "lru"
+    keeping: Keeping = USUAL_KEEPING
     cache_stream_bytes_per_s: float  # that one reader gets from the cache
     nic_bytes_per_s: float  # of a host, towards shared storage
 

@@ -8,8 +8,8 @@ import msgspec
 
 from datahall.datapath.pipeline import Pipeline, Store
 from datahall.datapath.supply import supply
+from datahall.scenario.sections.deployment import MOST_CHIPS
 
-MOST_CHIPS = 2**20
 POINTS_PER_DOUBLING = 4
 
 

@@ -11,8 +11,9 @@ from datahall.datapath.demand import weights_bytes
 from datahall.datapath.pipeline import Store
 from datahall.datapath.price import egress_usd_per_month, kept_usd_per_month
 from datahall.datapath.remedies import Remedy, enough, remedies
-from datahall.datapath.scaling import MOST_CHIPS, most_chips
+from datahall.datapath.scaling import most_chips
 from datahall.datapath.supply import Supply, supply
+from datahall.scenario.sections.deployment import MOST_CHIPS
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

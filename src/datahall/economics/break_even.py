@@ -16,9 +16,19 @@ from math import ceil, inf
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, product, quotient, total
+from datahall.units import MTOK
 
-MTOK = 1e6
 STEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of the volume that is asked about
+
+
+def tokens_usd(usd_per_mtok: float, tokens: float) -> float:
+    """What so many tokens cost at the price of an API."""
+    return usd_per_mtok / MTOK * tokens
+
+
+def token_price(api: Breakdown) -> Breakdown:
+    """What one costs."""
+    return quotient("price of a token", api, derived("tokens of a million", MTOK, "tokens"), "usd")
 
 
 class Dedicated(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +80,7 @@ def break_even(own: Dedicated, api: Breakdown) -> Breakdown | None:
 
 def _fewest(own: Dedicated, usd_per_mtok: float) -> int | None:
     """The fewest replicas, in whole servers, with which an API would cost as much: n · (p·c − F) ≥ S + k·F."""
-    saved = usd_per_mtok / MTOK * own.replica_tokens - own.replica.value
+    saved = tokens_usd(usd_per_mtok, own.replica_tokens) - own.replica.value
     if saved <= 0.0:
         return None
     fixed = (own.fixed.value if own.fixed is not None else 0.0) + own.num_spare * own.replica.value
@@ -82,8 +92,7 @@ def _at(own: Dedicated, api: Breakdown, count: int) -> Breakdown:
     parts = [product("replicas a month", (replicas, own.replica), "usd")]
     if own.fixed is not None and own.fixed.value:
         parts.append(own.fixed)
-    price = quotient("price of a token", api, derived("tokens of a million", MTOK, "tokens"), "usd")
-    return quotient("break-even", total("paid whatever comes", parts), price, "tokens")
+    return quotient("break-even", total("paid whatever comes", parts), token_price(api), "tokens")
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,5 +129,5 @@ def point(own: Dedicated, usd_per_mtok: float, tokens: float) -> Point:
         tokens=tokens,
         num_replicas=own.num_replicas(tokens),
         own_usd=own.month_usd(tokens),
-        api_usd=usd_per_mtok / MTOK * tokens,
+        api_usd=tokens_usd(usd_per_mtok, tokens),
     )

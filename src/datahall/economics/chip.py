@@ -13,9 +13,8 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
+from datahall.scenario.usual import OWNED_CHIPS
 from datahall.units import DAY_S, MONTH_S
-
-USUAL_CHIPS = 1024  # of a cluster that is owned
 
 
 class ChipCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +66,7 @@ def chip_cost_of(scenario: Scenario) -> ChipCost:
     """All ways; a job on spot capacity is on all chips that were said, or on one host."""
     asked, catalog = scenario.one(Purchase), scenario.catalog
     chip, said = catalog.chip(asked.priced), scenario.one(FabricDesign).chips
-    num = said or USUAL_CHIPS
+    num = said or OWNED_CHIPS
     job = said or usual_server(catalog, chip).num_host_chips
     found = ways_of(scenario, chip, num, job_chips=job, buy=chip_ways())
     own = scenario.one(Ownership).owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datahall.economics.supply.places import regions_of
 from datahall.errors import ScenarioError, option
-from datahall.scenario.buying import BUYING_ROWS, chip_ways, terms
+from datahall.scenario.buying import BUYING_ROWS, Use, chip_ways, terms
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.ownership import Ownership
@@ -12,7 +12,7 @@ from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.words import Buying
 
 OF_A_RUN = ("tokens", "seq", "global_batch", "precision", "predict", "chip_hours", "chip")
-OF_A_CHIP = ("spot_price", "preempted_every", "restart", "blocking")
+OF_A_CHIP = (*BUYING_ROWS["spot"].terms, "restart", "blocking")
 
 
 def is_chip(scenario: Scenario) -> bool:
@@ -48,12 +48,8 @@ def check_cost(scenario: Scenario) -> None:
             field="life",
             hint=option("depreciation", "annuity"),
         )
-    if of_chip and asked.depreciation != "market" and asked.age_s is not None:
-        raise ScenarioError(
-            does_nothing("hardware_age", "an annuity costs the same every year"),
-            field="hardware_age",
-            hint=option("depreciation", "market"),
-        )
+    if of_chip:
+        _check_age(asked)
 
 
 def check_places(scenario: Scenario) -> None:
@@ -76,7 +72,7 @@ def check_places(scenario: Scenario) -> None:
     )
 
 
-def check_buying(scenario: Scenario) -> None:
+def check_buying(scenario: Scenario, use: Use) -> None:
     """Refuse ways that leave no chips to buy, and terms of ways that are not weighed."""
     check_places(scenario)
     ways = scenario.one(Purchase).buy
@@ -86,25 +82,25 @@ def check_buying(scenario: Scenario) -> None:
             field="buy",
             hint=f"an API stands beside chips; {option('buy', 'rent,own,api')}",
         )
-    for name, needs in terms().items():
+    for name, needs in terms(use).items():
         if scenario.given(name) and not set(needs) & set(ways):
-            raise unweighed(name, needs[0], ways)
-    asked = scenario.one(Ownership)
-    if asked.depreciation != "market" and asked.age_s is not None:
-        raise ScenarioError(
-            does_nothing("hardware_age", "an annuity costs the same every year"),
-            field="hardware_age",
-            hint=option("depreciation", "market"),
-        )
+            raise _unweighed(name, needs[0], ways)
+    _check_age(scenario.one(Ownership))
 
 
-def unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError:
+def _unweighed(name: str, way: Buying, ways: tuple[Buying, ...]) -> ScenarioError:
     """An input about a way to buy that is not weighed."""
     return ScenarioError(
         does_nothing(name, f"{BUYING_ROWS[way].called} is not weighed"),
         field=name,
         hint=option("buy", ",".join((*ways, way))),
     )
+
+
+def _check_age(asked: Ownership) -> None:
+    """Refuse an age of what is paid evenly, as anything is but a run that was published."""
+    for error in asked.ageless("annuity"):
+        raise error
 
 
 def _other(of_chip: bool) -> str:

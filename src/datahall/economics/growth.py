@@ -12,7 +12,7 @@ import msgspec
 
 from datahall.breakdown import Breakdown, derived, given, product, quotient, total
 from datahall.catalog.entries.bought.stage import Stage
-from datahall.economics.break_even import MTOK, Dedicated, break_even
+from datahall.economics.break_even import Dedicated, break_even, token_price, tokens_usd
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def api_usd(self) -> float:
         """The month by an API; inf where nobody hosts the model."""
-        return inf if self.api is None else self.api.value / MTOK * self.tokens
+        return inf if self.api is None else tokens_usd(self.api.value, self.tokens)
 
     @property
     def own_usd(self) -> float:
@@ -106,8 +106,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
         if self.api is None:
             return None
         tokens = given("tokens per customer", self.customer_tokens, "tokens", field="tokens_per_customer")
-        price = quotient("price of a token", self.api, derived("tokens of a million", MTOK, "tokens"), "usd")
-        return product("a customer, a month", (tokens, price), "usd")
+        return product("a customer, a month", (tokens, token_price(self.api)), "usd")
 
     def at(self, num_customers: int) -> Growth:
         """The same with other customers."""

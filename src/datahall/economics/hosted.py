@@ -17,10 +17,10 @@ import msgspec
 from datahall.breakdown import Breakdown, derived, difference, fact, given, product, total
 from datahall.catalog import Catalog
 from datahall.catalog.entries.api_price import ApiPrice, api_price, api_prices
+from datahall.economics.break_even import tokens_usd
 from datahall.errors import ScenarioError
 from datahall.scenario.sections.money.hosted import HostedModel
 
-MTOK = 1e6
 ANY = re.compile(r"[^a-z0-9]+")
 # what hosts append to the name of a model that is the same
 SAME = {"instruct", "it", "chat", "versatile", "turbo", "instant", "fast", "fp8", "hf", "v1", "0"}
@@ -35,7 +35,7 @@ class Hosted(msgspec.Struct, frozen=True, kw_only=True):
 
     def month_usd(self, tokens: float) -> float:
         """What so many tokens cost."""
-        return self.blended.value / MTOK * tokens
+        return tokens_usd(self.blended.value, tokens)
 
 
 def hosted(

@@ -19,7 +19,7 @@ from datahall.breakdown import Breakdown, derived, product, total
 from datahall.catalog.entries.bought.training_run import TrainingRun
 from datahall.economics.capex import Capex
 from datahall.economics.own import CAPITAL, ENERGY, Owned
-from datahall.units import DAY_S, HOUR_S, YEAR_S
+from datahall.units import DAY_S, HOUR_S, MTOK, YEAR_S
 
 RENTAL, AMORTISED, UPFRONT, OPERATED = "rental", "amortised", "upfront", "operated"
 ACCOUNTINGS = (RENTAL, AMORTISED, UPFRONT, OPERATED)
@@ -116,7 +116,7 @@ def _accounted(cost: RunCost, name: str) -> Accounted:
         name=name,
         cost_usd=figure.value,
         chip_usd_per_hour=figure.value / cost.chip_hours.value,
-        token_usd_per_mtok=figure.value / cost.num_tokens * 1e6,
+        token_usd_per_mtok=figure.value / cost.num_tokens * MTOK,
         published_usd=said,
         difference_fraction=None if said is None else figure.value / said - 1.0,
     )

@@ -15,9 +15,7 @@ from datahall.breakdown import Breakdown, derived, modelled, product, quotient
 from datahall.inference.closed_form.capacity import Held
 from datahall.inference.closed_form.steady_state import State
 from datahall.inference.step.figure import step_figure
-from datahall.units import HOUR_S
-
-MTOK = 1e6
+from datahall.units import HOUR_S, MTOK
 
 
 class TokenCosts(msgspec.Struct, frozen=True, kw_only=True):

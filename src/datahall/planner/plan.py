@@ -40,7 +40,7 @@ def objective_of(name: Aims) -> Objective:
     return Objective(name, AIM_ROWS[name].unit)
 
 
-FEWEST_CHIPS = objective_of("chips")
+LEAST_COST, FEWEST_CHIPS = objective_of("cost"), objective_of("chips")
 
 
 class Alternative(msgspec.Struct, Generic[C], frozen=True):

@@ -15,7 +15,7 @@ from datahall.catalog.entries.chip import Chip
 from datahall.power.chip import idle_power_w
 from datahall.power.constants import band_of, constants
 
-USUAL_CHIPS = 8  # of the servers that were measured
+MEASURED_CHIPS = 8  # of the servers that were measured
 NIC_W = 25.0
 NIC = "ConnectX-7 of 400 Gb/s: 24.9 W by its data sheet, without the module"
 
@@ -23,7 +23,7 @@ NIC = "ConnectX-7 of 400 Gb/s: 24.9 W by its data sheet, without the module"
 def server_power(
     chip: Chip,
     each: float | Breakdown,
-    num_chips: int = USUAL_CHIPS,
+    num_chips: int = MEASURED_CHIPS,
     *,
     num_nics: int | None = None,
     at_the_wall: bool = True,
@@ -36,7 +36,7 @@ def server_power(
     count = derived("chips of a server", num_chips, "count")
     one = each if isinstance(each, Breakdown) else derived(f"mean power of a {chip.name}", each, "w")
     chips = product("chips", (count, without_band(one)), "w")
-    share = derived("of a server of eight chips", num_chips / USUAL_CHIPS, "ratio")
+    share = derived("of a server of eight chips", num_chips / MEASURED_CHIPS, "ratio")
     nics = product(
         "NICs",
         (
@@ -75,7 +75,7 @@ def without_band(figure: Breakdown) -> Breakdown:
 def server_power_w(
     chip: Chip,
     chip_power_w: float,
-    num_chips: int = USUAL_CHIPS,
+    num_chips: int = MEASURED_CHIPS,
     *,
     num_nics: int | None = None,
     at_the_wall: bool = True,

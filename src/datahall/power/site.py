@@ -38,8 +38,8 @@ from datahall.power.chip import chip_power, power_limit_w
 from datahall.power.server import server_power, server_power_w
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.operations.site import Site
+from datahall.scenario.usual import USUAL_NETWORK
 
-USUAL_NETWORK = "fat-tree"
 BOUGHT = ("server", "rack")  # forms of what a site is made of; a cluster is made of them
 
 

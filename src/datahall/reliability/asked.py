@@ -10,9 +10,7 @@ from datahall.catalog.entries.failures import FailurePreset
 from datahall.catalog.entries.server import Server
 from datahall.fabric.design.parts import usual_server
 from datahall.reliability.process import FailureProcess, Nodes, process_of, shock
-from datahall.scenario.sections.operations.failures import FailureRates
-
-USUAL_PRESET = "llama-3"  # the largest count by cause
+from datahall.scenario.sections.operations.failures import USUAL_RATES, FailureRates
 
 
 def preset_of(asked: FailureRates, chip: Chip, catalog: Catalog) -> FailurePreset:
@@ -25,7 +23,7 @@ def preset_of(asked: FailureRates, chip: Chip, catalog: Catalog) -> FailurePrese
     presets = sorted(catalog.failure_presets(), key=lambda one: not catalog.is_own("failures", one.name))
     same = [one for one in presets if catalog.name_of("chip", one.chip) == chip.name]
     alike = [one for one in presets if catalog.chip(one.chip).family == chip.family]
-    return next(iter((*same, *alike)), catalog.failure_preset(USUAL_PRESET))
+    return next(iter((*same, *alike)), catalog.failure_preset(USUAL_RATES))
 
 
 def gpu_fleets(catalog: Catalog) -> tuple[FailurePreset, ...]:

@@ -20,7 +20,7 @@ import msgspec
 
 from datahall.reliability.checkpoint.plan import CheckpointPlan, shares_of
 from datahall.reliability.checkpoint.tier import Cadence
-from datahall.reliability.ettr import MOST_RESTARTS_MTTF, replica_ettr, wall_rate_ettr
+from datahall.reliability.ettr import MOST_RESTARTS_MTTF, replica_ettr
 from datahall.reliability.nodes.pool import ALWAYS, Enough, enough_nodes
 from datahall.reliability.recovery import ANY_SPARES, PREEMPTED, SILENT, Recovery, interrupted
 from datahall.reliability.run import Run, stopping
@@ -58,7 +58,10 @@ def expected(run: Run, until_s: float = inf, goal_s: float = inf) -> Expected:
         "replicas": tolerated(run),
     }
     enough = _enough(run, until_s, goal_s, plan, copies * prod(others.values()))
-    late_s = _share(run, PREEMPTED) * plan.mttf_s / run.mttf_s * recovery.back_s if run.mttf_s < inf else 0.0
+    taken = (
+        _share(run, PREEMPTED) * plan.mttf_s / run.mttf_s if recovery.back_s and plan.mttf_s < inf else 0.0
+    )
+    late_s = taken * (recovery.back_s + _moved_later_s(recovery))
     wall_rate = msgspec.structs.replace(plan, fixed_s=plan.fixed_s + late_s)
     return Expected(
         leaves={
@@ -163,10 +166,8 @@ def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
         return 1.0
     if plan.restart_s / every_s > MOST_RESTARTS_MTTF:
         return 0.0
-    detect_s = recovery.detect_s
-    noticed_s = -recovery.back_s * expm1(-detect_s / recovery.back_s) if recovery.back_s else 0.0
-    ready = exp(-plan.restart_s / every_s)
-    taken_s = recovery.reschedule_s - recovery.moved_s - noticed_s
+    detect_s, ready = recovery.detect_s, exp(-plan.restart_s / every_s)
+    taken_s = _moved_later_s(recovery)
     taken = _share(run, PREEMPTED) if recovery.back_s else 0.0
     broken = enough.last_fraction * _repaired_share(run)
     stop = every_s / plan.mttf_s
@@ -176,6 +177,13 @@ def restarted(run: Run, plan: CheckpointPlan, enough: Enough) -> float:
         for more in (1.0 / stop, 1.0)
     )
     return 1.0 / (1.0 + stop * (1.0 - first) / again)
+
+
+def _moved_later_s(recovery: Recovery) -> float:
+    """What a restart takes longer that waited for capacity: no hot spare stood by, and it was noticed meanwhile [s]."""
+    back_s = recovery.back_s
+    noticed_s = -back_s * expm1(-recovery.detect_s / back_s) if back_s else 0.0
+    return recovery.reschedule_s - recovery.moved_s - noticed_s
 
 
 def is_short(run: Run, elapsed_s: float) -> bool:
@@ -221,9 +229,9 @@ def tolerated(run: Run) -> float:
 
 
 def _wall_rate(plan: CheckpointPlan) -> float:
-    """The small-loss form of a plan: the losses of its tiers added up."""
+    """The small-loss form of a plan, the losses of its tiers added up: (1 − (R + Σ q t / 2)/M) / (1 + Σ d/t)."""
     if plan.mttf_s == inf:
         return plan.ettr
+    behind_s = sum(one.share_fraction * one.interval_s for one in plan.cadences) / 2.0
     blocked = sum(one.tier.blocking_s / one.interval_s for one in plan.cadences)
-    half_s = sum(one.share_fraction * one.interval_s for one in plan.cadences)
-    return wall_rate_ettr(half_s, blocked * half_s, plan.restart_s, plan.mttf_s)
+    return max(0.0, 1.0 - (plan.restart_s + behind_s) / plan.mttf_s) / (1.0 + blocked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, no_chips
 from datahall.scenario.sections.operations.checkpoint import Checkpointing
 from datahall.scenario.sections.operations.run import RunLength
 from datahall.scenario.sections.training import TrainingJob
@@ -18,9 +18,7 @@ def check_checkpoint(scenario: Scenario) -> None:
     """Refuse a job that cannot be, or that nobody says how many chips run."""
     design = scenario.one(FabricDesign)
     if design.chips is None and own_chips(design, scenario.catalog) is None:
-        raise ScenarioError(
-            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 16384)}"
-        )
+        raise no_chips(16384)
     if says_layout(scenario):
         check_laid_out_run(scenario)
         return

@@ -12,7 +12,7 @@ from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import SCALE_UP_TIER
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes
+from datahall.fabric.topology.grids.tpu_pod import CUBE_CHIPS, crosses_cubes
 from datahall.reliability.nodes.availability import at_least, unit_availability
 from datahall.scenario.sections.failure import Failure
 

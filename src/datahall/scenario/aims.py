@@ -14,18 +14,24 @@ class AimRow(NamedTuple):
     """One objective."""
 
     unit: str
-    least_service: str  # what the chosen service has of all kinds of chip
+    least_service: (
+        str  # what the chosen service has of all kinds of chip, which are {}; it goes on a sentence
+    )
     least_run: str  # what the chosen run has of all numbers of chips
     more: str  # a tenth more …
     first: str  # how kinds of chip are ordered
 
 
 AIM_ROWS: dict[Aims, AimRow] = {
-    "cost": AimRow("usd", "the least", "the least", "a month", "cheapest month first"),
-    "chips": AimRow("count", "the fewest chips", "the fewest chips", "chips", "fewest chips first"),
-    "energy": AimRow("j", "the least energy", "the least energy", "energy", "least energy first"),
-    "carbon": AimRow("kg", "the least carbon", "the least carbon", "carbon", "least carbon first"),
+    "cost": AimRow("usd", ", the least of {} of chip", "the least", "a month", "cheapest month first"),
+    "chips": AimRow("count", "; the fewest chips of {}", "the fewest chips", "chips", "fewest chips first"),
+    "energy": AimRow("j", "; the least energy of {}", "the least energy", "energy", "least energy first"),
+    "carbon": AimRow("kg", "; the least carbon of {}", "the least carbon", "carbon", "least carbon first"),
     "time": AimRow(
-        "s", "the fastest answers to one who asks alone", "the shortest time", "time", "fastest answers first"
+        "s",
+        "; the fastest answers to one who asks alone of {}",
+        "the shortest time",
+        "time",
+        "fastest answers first",
     ),
 }

@@ -12,4 +12,8 @@ BATCH_WHERE_UNSAID = (
     "more, rounded up to what a layout that is said divides"
 )
 USUAL_PRECISION = "bf16"
+USUAL_NETWORK = "fat-tree"  # of chips that stand on no torus
+USUAL_MODEL = "llama-3.1-70b"  # that customers of a firm use
+OWNED_CHIPS = 1024  # of a cluster that is owned
 LADDER_CHIPS, LADDER_TOKENS = 1024, 1e9  # of a ladder of techniques: chips, and tokens that are priced
+LADDER_WHERE_UNSAID = f"{LADDER_TOKENS / 1e9:g}B"

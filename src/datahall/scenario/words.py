@@ -116,5 +116,5 @@ DEPRECIATIONS: tuple[Depreciation, ...] = get_args(Depreciation)
 BudgetPeriod = Literal["day", "month", "total"]
 BUDGET_PERIODS: tuple[BudgetPeriod, ...] = get_args(BudgetPeriod)
 # what a gateway may be asked
-Route = Literal["chat", "completions", "embeddings", "messages"]
+Route = Literal["chat", "completions", "embeddings", "messages", "predict", "infer"]
 ROUTES: tuple[Route, ...] = get_args(Route)

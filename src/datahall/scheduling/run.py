@@ -13,12 +13,14 @@ from datahall.errors import ScenarioError, option
 from datahall.events import new_queue, new_trace, stream
 from datahall.events.trace import Trace
 from datahall.reliability.nodes.availability import at_least
+from datahall.scenario.sections.operations.scheduling import USUAL_DEPTH, USUAL_HALF_LIFE_S
 from datahall.scenario.words import QueuePolicy
 from datahall.scheduling.jobs import Jobs
 from datahall.scheduling.loop.advance import advance
 from datahall.scheduling.loop.state import (
     ALL_DONE,
     ATTEMPT,
+    BY_USAGE,
     CONSERVATIVE,
     COUNTS,
     JOB,
@@ -51,8 +53,8 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True):
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for every job and policy."""
 
-    depth: int = 1000  # waiting jobs that are looked at
-    half_life_s: float = 7 * 86400.0  # of use, for fair share
+    depth: int = USUAL_DEPTH  # waiting jobs that are looked at
+    half_life_s: float = USUAL_HALF_LIFE_S  # of use, for fair share
     restart_s: float = 0.0  # of a job that begins again, until it works
     mttf_s: float = 0.0  # of one node; 0: none fails by chance
     repair_s: float = 0.0
@@ -211,8 +213,12 @@ def _state(jobs: Jobs, machine: Machine, policy: QueuePolicy, asked: Conditions)
         running=np.zeros(most_running + 1, np.int64),
         evicted=np.zeros(most_running + 1, np.int64),
         moves=np.zeros(2 * most_running + 2, np.int64),
+        victims=np.zeros(most_running + 1, np.int64),
         usage=np.zeros(len(jobs.users)),
         held=np.zeros(len(jobs.users)),
+        by_usage=np.arange(len(jobs.users)),
+        ranks=np.zeros(len(jobs.users), np.int64),
+        merged=np.zeros(num + 1 if rules.order == BY_USAGE else 1, np.int64),
         by_chips=np.zeros(total + 2, np.int64),
         outages=_outages(asked.outages, jobs.first_s),
         gaps=np.zeros(0),
@@ -241,8 +247,8 @@ def _job_table(jobs: Jobs, machine: Machine) -> tuple[Records, int]:
     for name, column in columns.items():
         table[name] = column
     table["needed"] = _needed(nodes, machine)
-    ratios, share = machine.ratios, jobs.network_fraction
-    table["worst_ratio"] = (1 + share * (ratios[-1] - 1)) / (1 + share * (ratios[table["needed"]] - 1))
+    ratios = machine.ratios
+    table["worst_ratio"] = 1.0 + jobs.network_fraction * (ratios[-1] / ratios[table["needed"]] - 1.0)
     return table, int(nodes.sum())
 
 
@@ -264,6 +270,7 @@ def _nodes(machine: Machine) -> Nodes:
         leaf=machine.leaf.astype(np.int64),
         pod=machine.pod.astype(np.int64),
         after=np.zeros(machine.num_nodes, np.int64),
+        stuck=np.zeros(machine.num_nodes, np.int64),
         at_least=at_least,
         later=at_least.copy(),
         in_leaf=np.zeros(groups, np.int64),

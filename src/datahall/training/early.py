@@ -15,7 +15,7 @@ from datahall.fabric.design.chips import usual_chip
 from datahall.fabric.design.early import check_design
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, no_chips
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
 from datahall.training.layout.asked import check_laid_out, laid_out, precision_of
 from datahall.training.layout.file import LayoutFile
@@ -36,9 +36,7 @@ def check_step(scenario: Scenario) -> None:
     """The same of a step: it runs on so many chips, be it that its replicas or the fabric say how many."""
     laid = laid_out(scenario)
     if scenario.one(FabricDesign).chips is None and laid.fewest:
-        raise ScenarioError(
-            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
-        )
+        raise no_chips()
     check_run(scenario)
 
 

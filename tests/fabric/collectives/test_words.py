@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from datahall.catalog import load
+from datahall.catalog.entries.chip import FAMILIES
 from datahall.errors import ScenarioError, UnsupportedError
 from datahall.fabric.collectives.algorithms.bus import bus_factor
 from datahall.fabric.collectives.algorithms.table import times
 from datahall.fabric.collectives.choice import band_name, choose_collective, collective_times, crossovers
 from datahall.fabric.collectives.constants import Inside, library
 from datahall.fabric.collectives.engine_all_reduce import constants_of, custom_sets, serving_all_reduce_times
-from datahall.fabric.collectives.system import System, family_of, generic, inside_of, scaled, system_of
+from datahall.fabric.collectives.system import ALIKE, System, family_of, generic, inside_of, scaled, system_of
+from datahall.fabric.collectives.tuner import LL_MOST
 from datahall.validation.collectives.testbed import CHIPS, Rig, chip_named, network_rate, read_testbed
 
 
@@ -145,6 +147,11 @@ def test_a_faster_relative_moves_bytes_faster_and_waits_as_long() -> None:
 )  # fmt: skip
 def test_the_tuner_knows_a_chip_by_its_generation(chip: str, family: str) -> None:
     assert family_of(load().chip(chip)) == family
+
+
+def test_families_that_stand_for_others_are_of_the_catalogue_and_of_the_tuner() -> None:
+    assert ALIKE.keys() <= set(FAMILIES) - LL_MOST.keys()
+    assert set(ALIKE.values()) <= LL_MOST.keys()
 
 
 def test_a_system_of_the_catalogue_has_the_network_of_its_server() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.errors import ScenarioError
 from datahall.fabric.design.asked import design_of
 from datahall.fabric.design.design import Design

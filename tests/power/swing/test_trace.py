@@ -103,6 +103,15 @@ def test_what_lies_in_the_risky_band_depends_on_the_step() -> None:
     assert 0.0 < shares[60.0] < 0.5  # most of it is slower than 0.2 Hz
 
 
+@pytest.mark.parametrize(
+    ("hz", "is_risky"), [(0.15, False), (0.25, True), (0.8, True), (2.5, True), (3.5, False)]
+)
+def test_areas_plants_and_shafts_resonate_from_a_fifth_of_a_hertz_to_three(hz: float, is_risky: bool) -> None:
+    wave = np.sin(2 * np.pi * hz * (np.arange(4000) + 0.5) / 200)
+    found = spectrum(Trace(period_s=20.0, power_w=5e6 + 1e6 * wave))
+    assert found.band_fraction == pytest.approx(float(is_risky), abs=1e-6)
+
+
 @pytest.mark.parametrize(("step_s", "num"), [(0.5, 500), (4.0, 4000), (1e-3, 64), (1e4, MOST_SAMPLES)])
 def test_a_step_is_sampled_at_a_millisecond_as_far_as_that_is_cheap(step_s: float, num: int) -> None:
     trace = square_trace(step_s=step_s)

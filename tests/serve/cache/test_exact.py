@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.serve.cache.answers import STREAM, USAGE, USED, asked, body
 
-from datahall.serve.cache.asked import BYPASS, REFRESH, USUAL, Asked, asked_of, wish_of
+from datahall.serve.cache.asked import BYPASS, MOST_SORTED_BYTES, REFRESH, USUAL, Asked, asked_of, wish_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.kept import OVERHEAD_BYTES, Kept, kept_stream, kept_whole
 
@@ -144,6 +144,24 @@ def test_an_answer_that_is_kept_again_counts_once() -> None:
 def test_an_answer_that_is_too_large_is_not_kept() -> None:
     assert not ExactCache(Bounds(answer_bytes=50)).put(named("a"), one(), NOW)
     assert not ExactCache(Bounds(most_bytes=50)).put(named("a"), one(), NOW)
+
+
+def test_a_long_body_is_known_by_its_keys_and_how_they_are_written() -> None:
+    long = b"x" * MOST_SORTED_BYTES
+
+    def asked(text: bytes) -> Asked:
+        found = asked_of("acme", "small@1", "chat", text % long)
+        assert found is not None
+        return found
+
+    plain = asked(b'{"messages":[{"content":"%b"}],"n":1}')
+    streamed = asked(
+        b'{"stream_options":{"include_usage":true},"stream":true,"n":1,"messages":[{"content":"%b"}]}'
+    )
+    assert plain.key == streamed.key
+    assert (plain.streams, streamed.streams, streamed.with_usage) == (False, True, True)
+    assert asked(b'{"messages":[{"content":"%by"}],"n":1}').key != plain.key
+    assert asked(b'{"messages":[{"content":"%b"}],"n":2}').key != plain.key
 
 
 operations = st.lists(

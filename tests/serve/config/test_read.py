@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -169,3 +170,29 @@ def test_no_file_is_more_than_a_list_of_problems(lines: list[tuple[str, str, obj
     except DocumentError as wrong:
         found = [*wrong.problems]
     assert all(one.where.startswith("gateway.toml") and one.message for one in found)
+
+
+def test_an_upstream_may_be_a_server_of_other_models() -> None:
+    found = settings(LEAST.replace('url = "http://10.0.0.7"', 'url = "http://10.0.0.7"\napi = "inference"'))
+    assert found.upstreams[0].api == "inference"
+    priced = settings(LEAST + "price = { call = 0.0002 }\n")
+    assert priced.models[0].price.call_nano_usd == 200_000
+
+
+def test_an_upstream_may_be_a_model_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "double.py"
+    file.write_text("def predict(features):\n    return 2 * features\n")
+    whole = LEAST.replace('url = "http://10.0.0.7"', f'file = "{file}"\nconcurrency = 4')
+    found = settings(whole)
+    (upstream,) = found.upstreams
+    assert (upstream.file, upstream.api, upstream.most) == (str(file), "inference", 4)
+    assert found.models[0].targets[0].model == "u"
+    for wrong, problem in (
+        ('url = "http://10.0.0.7"', "url does nothing here: the model is in the gateway's own process"),
+        ('api = "openai"', "api does nothing here: the model is in the gateway's own process"),
+    ):
+        with pytest.raises(DocumentError) as refused:
+            settings(whole.replace("concurrency = 4", wrong))
+        assert problem in str(refused.value)
+    with pytest.raises(DocumentError, match="there is no file"):
+        settings(whole.replace("double.py", "nowhere.py"))

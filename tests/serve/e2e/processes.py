@@ -44,7 +44,7 @@ async def upstream(handler: Handler) -> AsyncIterator[tuple[Asked, int]]:
 
 
 @asynccontextmanager
-async def gateway(folder: Path, port: int, more: str = "") -> AsyncIterator[Process]:
+async def gateway(folder: Path, port: int, more: str = "", num_files: int = 0) -> AsyncIterator[Process]:
     """The command as a person types it, on a free port; killed at the end if it still runs."""
     file = folder / "gateway.toml"
     file.write_text(
@@ -52,8 +52,16 @@ async def gateway(folder: Path, port: int, more: str = "") -> AsyncIterator[Proc
         f'[upstream.u]\nurl = "http://127.0.0.1:{port}/v1"\n'
         f'[model.m]\nupstreams = ["u"]\nprice = {{ input = 1, output = 2 }}\n{more}'
     )
+    async with started(file, num_files) as running:
+        yield running
+
+
+@asynccontextmanager
+async def started(file: Path, num_files: int = 0) -> AsyncIterator[Process]:
+    """A gateway of a file, as soon as it has said where it listens."""
+    limited = ("sh", "-c", f'ulimit -n {num_files} && exec "$@"', "sh") if num_files else ()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "datahall", "serve", str(file), stdout=-1, stderr=-1
+        *limited, sys.executable, "-m", "datahall", "serve", str(file), stdout=-1, stderr=-1
     )
     assert process.stdout is not None
     said = b""

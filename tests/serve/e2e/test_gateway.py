@@ -187,6 +187,12 @@ def test_what_is_told_of_requests_has_no_prompt_and_no_secret(tmp_path: Path) ->
             page = await (await front.client.request("GET", "/metrics")).read()
             assert b'datahall_requests_total{route="chat",model="m",result="answered"} 3' in page
             assert b'datahall_upstream_ready{upstream="u"} 1' in page
+            held = {
+                line.split()[0]: int(line.split()[1])
+                for line in page.splitlines()
+                if line.startswith((b"process_open_fds ", b"datahall_tasks "))
+            }
+            assert held[b"process_open_fds"] > held[b"datahall_tasks"] >= 1
             front.process.send_signal(signal.SIGTERM)
             assert await front.process.wait() == 0
             assert front.secret.encode() not in page + log.read_bytes()

@@ -18,6 +18,7 @@ from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.http import Client, Exchange, Origin, Response, Server, Timeouts, serve
+from datahall.serve.http import Limits as HttpLimits
 from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import UNLIMITED, Key, Limits
 from datahall.serve.ledger.keys import create
@@ -149,6 +150,7 @@ async def gateway(
     others: dict[str, Handler] | None = None,
     anybody: bool = False,
     bounds: Bounds | None = None,
+    http: HttpLimits | None = None,
     **of_model: Any,
 ) -> AsyncIterator[World]:
     """A gateway with one model `m` of one upstream a handler, and others of one each."""
@@ -183,7 +185,7 @@ async def gateway(
             anybody=key if anybody else None,
             answers=Answers(bounds) if bounds else None,
         )
-        server = await serve(front)
+        server = await serve(front, limits=http, door=front.lets_in)
         world = World(front, server, secret, key, [*asked, *spare.values()])
         front.tell = world.ended.append
         try:

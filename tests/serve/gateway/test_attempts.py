@@ -283,6 +283,18 @@ async def test_a_long_reason_for_a_refusal_is_no_failure_of_the_upstream() -> No
 
 
 @running
+async def test_a_refusal_in_another_form_is_put_into_ours() -> None:
+    def refusing(exchange: Exchange) -> None:
+        exchange.send(404, b'{"detail":"Not Found"}')
+
+    async with gateway(refusing) as world:
+        status, said = await world.say()
+        assert status == 404
+        assert (said["error"]["message"], said["error"]["code"]) == ("Not Found", "upstream_refused")
+        assert world.is_quiet
+
+
+@running
 async def test_where_an_upstream_stands_is_not_told_to_clients() -> None:
     async with gateway(whole, num_retries=0) as world:
         reach = world.upstreams[0].reach

@@ -6,8 +6,18 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from datahall.serve.gateway.question import USUAL_TOKENS, read_question
+from datahall.serve.gateway.question import (
+    MOST_KEYS,
+    MOST_PARTS,
+    MOST_PROMPTS,
+    USUAL_TOKENS,
+    Question,
+    read_question,
+)
+from datahall.serve.gateway.refusing import Refused
 from datahall.serve.ledger.money import Usage
 
 
@@ -35,3 +45,46 @@ def test_the_longest_answer_that_is_said_counts(first: int | None) -> None:
 def test_numbers_of_tokens_are_counted_one_by_one(kind: str, name: str) -> None:
     assert held(kind, **{name: [1] * 9000}).prompt >= 9000
     assert held(kind, **{name: [[1] * 4000, [2] * 5000]}).prompt >= 9000
+
+
+def read(kind: Any, data: bytes) -> Question:
+    return read_question(kind, data, lambda _: "", "acme")
+
+
+def keys(number: int) -> bytes:
+    return b",".join(b'"k%d":0' % place for place in range(number))
+
+
+def test_a_body_of_more_keys_than_anybody_means_is_refused_before_they_are_made() -> None:
+    asked = b'{"model":"m","messages":[%b],%b}'
+    with pytest.raises(Refused, match="more than 50000 keys"):
+        read("chat", asked % (b"{}", keys(MOST_KEYS + 1)))
+    inside = asked % (b"{%b}" % keys(MOST_KEYS + 1), b'"n":1')
+    assert read("chat", inside).body.keys() == {"model", "messages", "n"}
+
+
+@given(st.lists(st.text(), min_size=1, max_size=20))
+def test_prompts_are_counted_whatever_stands_in_them(prompts: list[str]) -> None:
+    assert held("completions", prompt=prompts, max_tokens=7).completion == 7 * len(prompts)
+    assert held("completions", prompt=[*prompts, [1]], max_tokens=7).completion == 7 * (len(prompts) + 1)
+
+
+@pytest.mark.parametrize("part", [b'""', b"[]", b'"\\\\"', b'"a,b"'])
+def test_more_prompts_than_anybody_means_are_refused(part: bytes) -> None:
+    asked = b'{"model":"m","prompt":[%b]}'
+    assert read("completions", asked % b",".join([part] * MOST_PROMPTS)).estimate.completion
+    with pytest.raises(Refused, match="more than 16384 parts"):
+        read("completions", asked % b",".join([part] * (MOST_PROMPTS + 1)))
+
+
+def test_a_list_of_this_and_that_is_no_way_around_the_count() -> None:
+    mixed = b'{"model":"m","prompt":["x",%b]}' % b",".join([b"[]"] * (MOST_PARTS + 1))
+    with pytest.raises(Refused, match="Expected `str`"):
+        read("completions", mixed)
+
+
+def test_what_would_take_long_to_say_in_another_language_is_refused() -> None:
+    question = read("chat", b'{"model":"m","messages":[%b]}' % b",".join([b"{}"] * MOST_PARTS))
+    assert question.for_model("there")
+    with pytest.raises(Refused, match="parts"):
+        question.for_model("there", lambda body: body)

@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 from tests.serve.gateway.gateways import failing, gateway, stream, whole
-from tests.serve.http.talking import running, until
+from tests.serve.http.talking import running, said, until
 
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.gateway.readings import of_lines, of_upstreams
-from datahall.serve.http import Exchange, run
+from datahall.serve.http import Client, Exchange, Origin, run
 from datahall.serve.ledger.key import Limits
+from datahall.serve.telemetry.log import line_of
 from datahall.serve.telemetry.telemetry import Telemetry
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -109,3 +110,28 @@ async def test_metrics_count_what_was_asked() -> None:
             assert line in page
         world.gateway._has_open_metrics = False
         assert (await world.client.request("GET", "/metrics")).status == 404
+
+
+@running
+async def test_a_page_of_elsewhere_sees_no_metrics() -> None:
+    async with gateway(whole) as world:
+        request = b"GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: %b\r\n\r\n"
+        assert (await said(world.server, request % b"evil.example")).startswith(b"HTTP/1.1 404 ")
+        assert (await said(world.server, request % b"localhost:80")).startswith(b"HTTP/1.1 200 ")
+
+
+@running
+async def test_who_runs_the_gateway_hears_which_upstream_failed_and_why() -> None:
+    async with gateway(failing(500), whole, num_retries=1) as world:
+        first = world.upstreams[0]
+        first.latency_s = 0.0
+        await (await world.ask()).read()
+        assert world.ended[0].failures == ("u0 failed with 500",)
+        first.reach.close()
+        nobody = Client(Origin("127.0.0.1", 1))
+        first.reach = nobody
+        answer = await (await world.ask()).read()
+        (why,) = world.ended[1].failures
+        assert why.startswith("u0: cannot reach 127.0.0.1:1")
+        assert b"127.0.0.1" not in answer
+        assert b'"failures":["u0: cannot reach 127.0.0.1:1' in line_of(world.ended[1])

@@ -8,10 +8,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import ASKED, DONE, LAST, STREAM, TOLD, gateway, piece, stream, whole
-from tests.serve.http.talking import running, until
+from tests.serve.gateway.gateways import (
+    ASKED,
+    DONE,
+    LAST,
+    STREAM,
+    TOLD,
+    gateway,
+    piece,
+    stream,
+    whole,
+    word,
+)
+from tests.serve.http.talking import running, said, until
 
-from datahall.serve.http import Exchange, Timeouts, run
+from datahall.serve.cache.exact import Bounds
+from datahall.serve.http import Exchange, Interrupted, Request, Timeouts, answer_of, run
 from datahall.serve.ledger.key import Limits
 from datahall.serve.ledger.keys import create
 from datahall.serve.ledger.money import Usage
@@ -361,3 +373,128 @@ async def test_what_is_said_at_the_beginning_of_a_stream_is_not_all_that_it_took
         world.upstreams[0].api = "anthropic"
         await (await world.ask(path="/v1/messages", stream=True)).read()
         assert world.ended[0].usage == Usage(7, 0, 10)
+
+
+@pytest.mark.parametrize("framing", ["content-length: 9000000", "transfer-encoding: chunked"])
+def test_who_has_no_key_hears_so_before_he_has_sent_his_body(framing: str) -> None:
+    async def work() -> None:
+        async with gateway(whole) as world:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer dh-x\r\n{framing}\r\n\r\n"
+            answer = await said(world.server, head.encode())
+            assert answer.startswith(b"HTTP/1.1 401 ")
+            assert b'"code":"invalid_api_key"' in answer
+            (ended,) = world.ended
+            assert (ended.result, ended.code) == ("refused", "invalid_api_key")
+
+    run(work())
+
+
+@running
+async def test_a_deadline_ends_an_answer_that_its_client_does_not_read() -> None:
+    async def pour(exchange: Exchange) -> None:
+        exchange.start(200)
+        while True:
+            exchange.write(word("x" * 60_000))
+            await exchange.drain()
+            await asyncio.sleep(0)
+
+    async with gateway(pour, most=1, deadline_s=1.0) as world:
+        body = msgspec.json.encode({**ASKED, "stream": True})
+        headers = {"authorization": f"Bearer {world.secret}"}
+        request = Request("POST", "/v1/chat/completions", headers=headers, body=body)
+        answer = await answer_of(world.gateway, request)
+        await until(lambda: len(world.ended) == 1)
+        assert (world.ended[0].result, world.ended[0].code) == ("cancelled", "deadline_exceeded")
+        await until(lambda: world.asked[0].num_gone == 1)
+        assert world.is_quiet
+        with pytest.raises(Interrupted):
+            await answer.read()
+
+
+def saying(**usage: Any) -> Any:
+    """An upstream that says what it took, be it so or not."""
+    return lambda exchange: exchange.send(200, msgspec.json.encode({"choices": [], "usage": usage}))
+
+
+def saying_in_a_stream(**usage: Any) -> Any:
+    async def answer(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(b"".join((*STREAM, piece(choices=[], usage=usage), DONE)))
+        exchange.end()
+
+    return answer
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("length", [{"max_tokens": 20}, {"max_tokens": None}])
+def test_an_upstream_that_counts_beyond_all_reason_does_not_spend_more_than_is_left(
+    is_stream: bool, length: dict[str, Any]
+) -> None:
+    lies = {"prompt_tokens": 10**9, "completion_tokens": 10**9}
+
+    async def work() -> None:
+        handler = saying_in_a_stream(**lies) if is_stream else saying(**lies)
+        budget = 10_000_000
+        async with gateway(handler, limits=Limits(budget_nano_usd=budget, period="total")) as world:
+            await (await world.ask(stream=is_stream, **length)).read()
+            usage = world.ended[0].usage
+            assert usage.prompt < 4_400
+            assert usage.completion <= (20 if length["max_tokens"] else 1000)
+            assert world.spent_nano_usd <= budget
+
+    run(work())
+
+
+@running
+async def test_an_answer_of_no_length_has_no_more_tokens_than_bytes_but_for_those_it_hides() -> None:
+    shown = {"prompt_tokens": 7, "completion_tokens": 5000}
+    async with gateway(saying(**shown)) as world:
+        answer = await (await world.ask(max_tokens=None)).read()
+        assert world.ended[0].usage.completion == len(answer)
+    async with gateway(saying(**shown, completion_tokens_details={"reasoning_tokens": 4990})) as world:
+        await (await world.ask(max_tokens=None)).read()
+        assert world.ended[0].usage.completion == 5000
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "told"),
+    [
+        (Limits(), {}, None),
+        (Limits(tokens_per_minute=100_000), {}, 4096),
+        (Limits(tokens_per_minute=3000), {}, 2988),
+        (Limits(budget_nano_usd=10**9), {}, 4096),
+        (Limits(budget_nano_usd=2_000_000), {}, 993),
+        (Limits(budget_nano_usd=2_000_000), {"n": 2}, 496),
+        (Limits(budget_nano_usd=2_000_000), {"max_tokens": 12}, None),
+    ],
+)
+def test_an_answer_of_no_length_is_given_one_where_a_key_has_an_end(
+    limits: Limits, asked: dict[str, Any], told: int | None
+) -> None:
+    async def work() -> None:
+        async with gateway(whole, limits=limits) as world:
+            answer = await world.ask(**{"max_tokens": None, **asked})
+            assert answer.status == 200
+            assert world.asked[0].bodies[0].get("max_completion_tokens") == told
+
+    run(work())
+
+
+@running
+async def test_a_budget_that_has_no_room_for_a_short_answer_is_spent() -> None:
+    async with gateway(whole, limits=Limits(budget_nano_usd=400_000)) as world:
+        assert (await world.say(max_tokens=None))[0] == 402
+        assert (await world.say(max_tokens=20))[0] == 200
+
+
+@pytest.mark.parametrize(("budget_nano_usd", "num_asked"), [(10**9, 1), (8_000_000, 2)])
+def test_an_answer_that_is_short_for_want_of_money_is_given_to_nobody_else(
+    budget_nano_usd: int, num_asked: int
+) -> None:
+    async def work() -> None:
+        async with gateway(whole, bounds=Bounds(), limits=Limits(budget_nano_usd=budget_nano_usd)) as world:
+            for _ in range(2):
+                assert (await world.say(max_tokens=None))[0] == 200
+            assert world.asked[0].num == num_asked
+
+    run(work())

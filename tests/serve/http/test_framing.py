@@ -120,13 +120,35 @@ def test_a_connection_is_kept_as_its_client_asks(head: bytes, is_kept: bool) -> 
     run(work())
 
 
+UPGRADE = b"Connection: keep-alive, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        POST + UPGRADE + b"Content-Length: 2\r\n\r\nab",
+        POST + UPGRADE + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    ],
+)
+def test_a_wish_for_another_protocol_is_passed_over(sent: bytes, at_once: bool) -> None:
+    async def work() -> None:
+        async with serving() as server:
+            parts = [sent] if at_once else [sent[place : place + 1] for place in range(len(sent))]
+            answer = await said(server, *parts, b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n", until=b"/next")
+        assert answer.count(b"HTTP/1.1 200 ") == 2
+        assert b"POST /  ab" in answer
+
+    run(work())
+
+
 @running
-async def test_another_protocol_is_not_spoken() -> None:
+async def test_what_follows_a_wish_for_another_protocol_is_still_http() -> None:
     upgrade = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05hello"
     async with serving() as server:
         answer = await said(server, upgrade)
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert answer.count(b"HTTP/1.1") == 1
+    assert answer.partition(b"GET /  ")[2].startswith(b"HTTP/1.1 501 ")
 
 
 @running

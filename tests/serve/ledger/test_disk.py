@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +19,10 @@ from tests.serve.ledger.books import START_NS, TEN, key_in, opened, totals
 
 from datahall.errors import ServingError
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.desk import desk
 from datahall.serve.ledger.disk.journal import Journal, Position, Reserved, records, segments
 from datahall.serve.ledger.disk.migrations import STEPS, migrate
-from datahall.serve.ledger.ledger import Reservation
+from datahall.serve.ledger.ledger import Ledger, Reservation
 from datahall.serve.ledger.money import Usage
 
 NOW = START_NS
@@ -223,6 +228,60 @@ def test_two_gateways_do_not_keep_one_ledger(tmp_path: Path) -> None:
         opened(tmp_path)
     ledger.close(NOW)
     opened(tmp_path).close(NOW)
+
+
+@contextmanager
+def files_of_at_most(num_bytes: int) -> Iterator[None]:
+    """A disk that lets no file grow beyond some bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("num_bytes", [0, 4096, 60_000, 1 << 20])
+def test_a_start_on_a_full_disk_says_so_and_leaves_nothing_in_the_way_of_the_next(
+    tmp_path: Path, num_bytes: int
+) -> None:
+    with files_of_at_most(num_bytes), pytest.raises(ServingError, match=str(tmp_path)) as said:
+        opened(tmp_path)
+    assert "space" in said.value.hint
+    assert "rollback" not in said.value.message
+    ledger = opened(tmp_path)
+    ledger.close(NOW)
+
+
+def test_a_start_waits_for_who_looks_at_the_books_and_is_let_in_then(tmp_path: Path) -> None:
+    key_in(tmp_path)
+    started: list[Ledger] = []
+    with desk(str(tmp_path)) as looking:
+        assert not looking.is_running
+        start = threading.Thread(target=lambda: started.append(opened(tmp_path)))
+        start.start()
+        start.join(0.1)
+        assert start.is_alive()
+    start.join()
+    with desk(str(tmp_path)) as looking:
+        assert looking.is_running
+    started[0].close(NOW)
+
+
+def test_two_who_look_at_the_books_do_not_take_each_other_for_a_gateway(tmp_path: Path) -> None:
+    key_in(tmp_path)
+    seen: list[bool] = []
+
+    def look() -> None:
+        with desk(str(tmp_path)) as looking:
+            seen.append(looking.is_running)
+
+    with desk(str(tmp_path)):
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(0.1)
+    other.join()
+    assert seen == [False]
 
 
 def test_numbers_of_requests_are_of_one_start(tmp_path: Path) -> None:

@@ -180,3 +180,46 @@ def test_the_help_shows_what_can_be_served(capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     for word in ("datahall serve --model model.onnx", "--allow-pickle", "TorchScript"):
         assert word in out
+
+
+def test_whoever_runs_it_loads_and_unloads_at_an_address_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        words = ("--model", str(linear(tmp_path)), "--admin", "127.0.0.1:0")
+        async with served(*words) as (process, port, said):
+            found = re.search(r"http://127\.0\.0\.1:(\d+)(/v2/repository/models/\S+)/load", said)
+            assert found
+            client, admin = Client(Origin("127.0.0.1", port)), Client(Origin("127.0.0.1", int(found[1])))
+            model = f"/v2/models/{found[2].rpartition('/')[2]}"
+
+            async def asked(of: Client, method: str, path: str) -> tuple[int, Any]:
+                answer = await of.request(method, path)
+                return answer.status, msgspec.json.decode(await answer.read())
+
+            assert (await asked(client, "GET", model))[1]["versions"] == ["1"]
+            assert await asked(admin, "POST", f"{found[2]}/load") == (200, {})
+            assert (await asked(client, "GET", model))[1]["versions"] == ["2"]
+            assert (await asked(client, "POST", f"{found[2]}/unload"))[0] == 404
+            assert await asked(admin, "POST", f"{found[2]}/unload") == (200, {})
+            assert (await predict(client, [1, 0, 0]))[0] == 503
+            client.close()
+            admin.close()
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("--model", "MODEL", "--admin", "0.0.0.0:8090"), "could unload the model"),
+        (("--model", "MODEL", "--admin", "here"), "is no address"),
+        (("--admin", "127.0.0.1:8090"), "there is no --model"),
+    ],
+)
+def test_where_models_may_not_be_unloaded(
+    tmp_path: Path, words: tuple[str, ...], wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(linear(tmp_path))
+    assert typed(["serve", *(file if word == "MODEL" else word for word in words)]) == 2
+    assert wrong in capsys.readouterr().err

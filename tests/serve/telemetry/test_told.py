@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,6 +21,7 @@ from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Reservation
 from datahall.serve.telemetry import log as log_module
 from datahall.serve.telemetry.log import Log, line_of
+from datahall.serve.telemetry.metrics import Family
 from datahall.serve.telemetry.otlp import MOST_WAITING, Exporter, spans_of
 from datahall.serve.telemetry.readings import of_cache, of_ledger
 from datahall.serve.telemetry.telemetry import Telemetry
@@ -178,17 +179,61 @@ def test_a_line_says_what_applies() -> None:
     assert not {"key", "model", "trace_id", "ttft_s"} & set(refused)
 
 
-def test_lines_that_a_disk_does_not_take_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_a_disk_does_not_take_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with open("/dev/full", "wb", buffering=0) as full:
-        log = Log(full)  # type: ignore[arg-type]
+        log = Log(full.fileno())
         log.add(told())
         log.flush()
         assert log.num_lost == 1
     monkeypatch.setattr(log_module, "MOST_WAITING", 2)
-    log = Log(io.BytesIO())
-    for _ in range(3):
-        log.add(told())
-    assert log.num_lost == 1
+    with (tmp_path / "log").open("wb") as file:
+        log = Log(file.fileno())
+        for _ in range(3):
+            log.add(told())
+        assert log.num_lost == 1
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "LAST_S", 0.01)
+    reader, writer = os.pipe()
+    telemetry = Telemetry(Log(writer))
+    for _ in range(1000):
+        telemetry.tell(told())
+    telemetry.stop()
+    os.close(writer)
+    with open(reader, "rb") as file:
+        lines = file.read().count(b"\n")
+    (lost,) = [value for family in telemetry.instruments.families for value in lost_of(family)]
+    assert 0 < lines < 1000
+    assert lines + lost == 1000
+
+
+def lost_of(family: Family) -> list[float]:
+    """How many lines the family of what is lost counts, if it is that."""
+    return [
+        float(line.rpartition(" ")[2])
+        for line in family.lines()
+        if family.name == "datahall_telemetry_lost_total"
+    ]
+
+
+def test_a_log_that_is_read_slowly_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "LAST_S", 30.0)
+    reader, writer = os.pipe()
+    telemetry = Telemetry(Log(writer))
+    for number in range(1000):
+        telemetry.tell(told(request_id=str(number)))
+
+    def stop() -> None:
+        telemetry.stop()
+        os.close(writer)
+
+    ending = threading.Thread(target=stop)
+    ending.start()
+    with open(reader, "rb") as file:
+        found = [json.loads(line)["request_id"] for line in file]
+    ending.join()
+    assert found == [str(number) for number in range(1000)]
 
 
 def test_no_secret_and_no_prompt_is_in_anything_that_is_told_or_kept(
@@ -198,8 +243,8 @@ def test_no_secret_and_no_prompt_is_in_anything_that_is_told_or_kept(
     prompt, said = b"CANARY-of-a-prompt", b"CANARY-of-an-answer"
     _, secret = key_in(tmp_path)
     ledger, cache = opened(tmp_path), ExactCache(Bounds())
-    file = io.BytesIO()
-    telemetry = Telemetry(Log(file), exporter_to(collector), (*of_ledger(ledger), *of_cache(cache)))
+    file = (tmp_path / "log").open("ab")
+    telemetry = Telemetry(Log(file.fileno()), exporter_to(collector), (*of_ledger(ledger), *of_cache(cache)))
     key = ledger.authenticate(secret.encode(), "chat", START_NS)
     assert isinstance(key, Key)
     body = b'{"model": "small", "messages": [{"role": "user", "content": "%b"}]}' % prompt
@@ -214,10 +259,11 @@ def test_no_secret_and_no_prompt_is_in_anything_that_is_told_or_kept(
     telemetry.tell(told(trace=TRACE, key=key.name, customer=key.customer))
     page = telemetry.instruments.exposed()
     telemetry.stop()
+    file.close()
     ledger.commit(START_NS)
     files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     ledger.close(START_NS)
-    everything = page + file.getvalue() + b"".join(collector.bodies) + files + repr(key).encode()
+    everything = page + b"".join(collector.bodies) + files + repr(key).encode()
     assert b"datahall_open_requests" in everything
     assert b"acme" in everything
     for canary in (prompt, said, secret.encode(), secret[12:].encode()):

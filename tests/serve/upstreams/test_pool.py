@@ -95,6 +95,21 @@ async def test_a_place_given_to_who_is_just_leaving_is_passed_on() -> None:
 
 
 @running
+async def test_a_trial_given_to_who_is_just_leaving_is_left_to_another() -> None:
+    line = pool(1)
+    upstream = line.targets[0].upstream
+    first = await take(line)
+    leaving = asyncio.ensure_future(take(line))
+    await asyncio.sleep(0)
+    upstream.breaker._open_s = 1.0  # half open: one request tries, and its outcome decides
+    first.upstream.end()
+    assert not upstream.is_ready(asyncio.get_running_loop().time())
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    assert (upstream.num_open, upstream.is_ready(asyncio.get_running_loop().time())) == (0, True)
+
+
+@running
 async def test_nobody_waits_for_upstreams_that_cannot_be_asked() -> None:
     line = pool(1)
     upstream = line.targets[0].upstream

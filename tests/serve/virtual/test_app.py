@@ -119,6 +119,28 @@ def test_a_stream_is_one_that_openais_clients_read() -> None:
     ran(work)
 
 
+@pytest.mark.parametrize("step_s", [0.001, 0.004, 0.015, 0.03, 0.1])
+def test_tokens_on_their_way_come_before_the_end_however_late_somebody_looks(step_s: float) -> None:
+    (pool,) = fleet().pools
+    engine = msgspec.structs.replace(pool.replica.engine, first_token_s=0.02)
+    pool = msgspec.structs.replace(pool, replica=msgspec.structs.replace(pool.replica, engine=engine))
+    far = msgspec.structs.replace(fleet(), pools=(pool,))
+
+    async def work() -> None:
+        bench = Bench(far)
+        answer = await bench.asked(max_tokens=9, stream=True)
+        while not answer.done() or not answer.result().is_complete:
+            bench.pass_to(bench.at_s + step_s)
+            await asyncio.sleep(0)
+        chunks = Events().feed(await answer.result().read())[:-1]
+        said = [
+            msgspec.json.decode(data_of(block))["choices"][0]["delta"].get("content", "") for block in chunks
+        ]
+        assert "".join(said) == " the and for you are but not all can"
+
+    ran(work)
+
+
 @pytest.mark.parametrize(
     ("fields", "prompt", "output"),
     [

@@ -9,7 +9,7 @@ import pytest
 
 from datahall.errors import DocumentError
 from datahall.workload.traffic.arrivals import Arrivals, arrival_times
-from datahall.workload.traffic.trace_file import read_trace
+from datahall.workload.traffic.recorded.trace_file import read_trace
 
 DAY_S = 86400.0
 

@@ -32,11 +32,11 @@ from datahall.workload.traffic.lengths import (
 )
 from datahall.workload.traffic.popularity import draw_ranks, zipf_shares
 from datahall.workload.traffic.presets import preset
-from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.trace_file import read_trace
 from datahall.workload.traffic.requests import CHUNK_ROWS, COLUMNS, Requests, join
 from datahall.workload.traffic.shapes import Fixed, Lognormal, check_lengths
 from datahall.workload.traffic.sharing import reusable_tokens
-from datahall.workload.traffic.trace_file import read_trace
 from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, expected_tokens, generate
 from datahall.workload.traffic.users import Users
 

@@ -12,10 +12,10 @@ import pytest
 from datahall.errors import DocumentError, ScenarioError
 from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.traffic import Traffic as Said
-from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.trace_file import read_trace
 from datahall.workload.traffic.requests import join
 from datahall.workload.traffic.sharing import reusable_tokens
-from datahall.workload.traffic.trace_file import read_trace
 from datahall.workload.traffic.traffic import TraceReplay, Traffic, describe, generate
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens

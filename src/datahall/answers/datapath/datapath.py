@@ -17,11 +17,12 @@ from datahall.breakdown import Breakdown
 from datahall.counted import counted
 from datahall.datapath.asked import Asked
 from datahall.datapath.figure import utilisation_figure
-from datahall.datapath.scaling import MOST_CHIPS, curve, drawn_to
+from datahall.datapath.scaling import curve, drawn_to
 from datahall.datapath.verdict import Verdict, best, cheapest, judged
 from datahall.planner.datapath import asked_of
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.units import fmt
 
 

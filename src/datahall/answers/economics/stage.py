@@ -7,9 +7,10 @@ from math import inf
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.economics.choice import choice_next, choice_notes, choice_tables, own_words, used
 from datahall.economics.growth import Growth, sizes
-from datahall.planner.buying.growth import USUAL_MODEL, growth_of
+from datahall.planner.buying.growth import growth_of
 from datahall.planner.buying.service import Choice
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.usual import USUAL_MODEL
 from datahall.units import fmt
 
 

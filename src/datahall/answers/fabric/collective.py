@@ -26,7 +26,7 @@ from datahall.fabric.collectives.choice import Choice
 from datahall.fabric.collectives.system import DEFAULT_VERSION
 from datahall.fabric.design.asked import possible
 from datahall.fabric.design.chips import is_built
-from datahall.fabric.topology.tpu_pod import written
+from datahall.fabric.topology.grids.tpu_pod import written
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign

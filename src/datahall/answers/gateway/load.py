@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
+from datahall.answers.gateway.secret import secret_in
 from datahall.counted import counted
-from datahall.errors import ScenarioError
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.gateway import Endpoint
 from datahall.serve.load.beside import simulated, simulated_fleet
@@ -25,7 +23,7 @@ def gateway_load(scenario: Scenario) -> Answer:
     """Send requests, and say what came of them."""
     asked, what = scenario.one(Endpoint), drawn(scenario)
     fleet = simulated_fleet(scenario) if scenario.root.model else None
-    model, found = play(Load(url=asked.url, key=_key(asked.key_from), model=asked.served, what=what))
+    model, found = play(Load(url=asked.url, key=secret_in(asked.key_from), model=asked.served, what=what))
     beside = None if fleet is None or not found.num_completed else simulated(fleet, what)
     return Answer(
         kind="load",
@@ -39,17 +37,6 @@ def gateway_load(scenario: Scenario) -> Answer:
         notes=_notes(found, what),
         next_commands=(follow(scenario, changes={"seed": scenario.root.seed + 1}),),
     )
-
-
-def _key(name: str) -> str:
-    if not name:
-        return ""
-    key = os.environ.get(name, "")
-    if not key or not key.isprintable() or not key.isascii():
-        raise ScenarioError(
-            f"the variable {name} holds no key", field="key_from", hint=f"export {name}=…, and ask again"
-        )
-    return key
 
 
 def _headline(model: str, found: Measured) -> str:

@@ -14,9 +14,9 @@ from datahall.counted import counted
 from datahall.inference.memory.fit import OFTEN_ASKED, Fit, best, smallest_fit
 from datahall.scenario.kinds import Plain
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Sequences
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.units import fmt
 from datahall.workload.flops import TokenWork, token_work
 from datahall.workload.memory.figure import memory_figure

@@ -9,7 +9,7 @@ from datahall.counted import counted
 from datahall.economics.sections.service import ServiceCost
 from datahall.economics.ways import Way
 from datahall.errors import option
-from datahall.planner.plan import FEWEST_CHIPS
+from datahall.planner.plan import FEWEST_CHIPS, LEAST_COST
 from datahall.planner.serving.plan import Alike, Rival, ServingPlan
 from datahall.scenario.scenario import Scenario
 from datahall.units import fmt
@@ -36,20 +36,17 @@ def _least(plan: ServingPlan) -> str:
     """What the chosen one has the least of, and by how much."""
     if not plan.rivals:
         return ""
-    name, words = plan.objective.name, plan.objective.row
+    words, kinds = plan.objective.row, counted(len(plan.best), "kind")
     if plan.value is None:
-        fewest = FEWEST_CHIPS.row.least_service
-        return f"; {fewest} of {counted(len(plan.best), 'kind')}, as {words.more} is not known"
-    kinds = counted(len(plan.best), "kind")
-    least = f", the least of {kinds} of chip" if name == "cost" else f"; {words.least_service} of {kinds}"
-    return f"{least}{_next(plan, plan.rivals[0])}"
+        return f"{FEWEST_CHIPS.row.least_service.format(kinds)}, as {words.more} is not known"
+    return f"{words.least_service.format(kinds)}{_next(plan, plan.rivals[0])}"
 
 
 def _next(plan: ServingPlan, rival: Rival) -> str:
     name = rival.candidate.replica.chip.name
     if rival.more_fraction is None or not rival.candidate.keeps:
         return ""
-    if plan.objective.name != "cost" or rival.served is None:
+    if plan.objective != LEAST_COST or rival.served is None:
         return f"; next is {name} with {percent(rival.more_fraction)} more"
     flip = rival.flip_usd_per_hour
     wins = f", cheaper below {fmt(flip, 'usd_per_hour')} a chip" if flip is not None else ""

@@ -7,7 +7,7 @@ from datahall.planner.serving.candidate import Proposal
 from datahall.planner.serving.demand import Demand
 from datahall.scenario.kinds import Plain
 from datahall.units import fmt
-from datahall.workload.traffic.stretch import Stretch
+from datahall.workload.traffic.recorded.stretch import Stretch
 
 
 def recorded(stretch: Stretch) -> str:

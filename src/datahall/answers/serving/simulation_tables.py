@@ -12,7 +12,7 @@ from datahall.inference.fleet.service import Outcome
 from datahall.inference.fleet.summary import crosschecks, pool_uses
 from datahall.inference.simulation.histogram import E2E, ITL, QUEUE, TPOT, TTFT
 from datahall.inference.simulation.run import PERCENTILES, ServingRun, Watched
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import fmt
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}

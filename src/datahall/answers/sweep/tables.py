@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from datahall.answer import Cell, Column, Quantity, Table
 from datahall.answers.compare.spoken import spoken
+from datahall.answers.compare.tables import MOST_COLUMNS
 from datahall.answers.sweep.asked import Swept
 from datahall.answers.sweep.judged import Judged, cell
 from datahall.counted import counted
 from datahall.scenario.field import Field
 from datahall.units import unit_of
 
-MOST_COLUMNS, MOST_INPUTS, MOST_ROWS, MOST_REASONS = 7, 4, 24, 6
+MOST_INPUTS, MOST_ROWS, MOST_REASONS = 4, 24, 6
 NUMBER = re.compile(r"\d[\d.,]*")  # reasons that differ in numbers alone are one
 
 

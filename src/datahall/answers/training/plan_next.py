@@ -9,6 +9,7 @@ from datahall.answers.follow import Tables, follow, kept_of
 from datahall.answers.training.artefact import deploy_run
 from datahall.cluster.gone import besides
 from datahall.fabric.flows.failures import part_there
+from datahall.planner.plan import FEWEST_CHIPS
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
 from datahall.reliability.sections.goodput import Goodput
@@ -18,8 +19,6 @@ from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.failure import Failure
 from datahall.training.layout.asked import layout_inputs, said_precision, usual_batch
 from datahall.training.layout.layout import Layout
-
-PARTS_OF_RESTART = ("detect", "reschedule", "warm_up")  # which is said whole or by them
 
 
 def _failures_there(scenario: Scenario, plan: TrainingPlan) -> Tables:
@@ -64,13 +63,15 @@ def _mended(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:
     if plan.mended is None:
         return ()
     name, text = plan.mended
-    whole: dict[str, Plain | None] = dict.fromkeys(PARTS_OF_RESTART) if name == "restart" else {}
-    return (follow(scenario, changes={**whole, name: text}),)
+    beside: dict[str, Plain | None] = {
+        one: None for one, field in scenario.form.fields.items() if name in field.kind.against
+    }
+    return (follow(scenario, changes={**beside, name: text}),)
 
 
 def _aimed(plan: TrainingPlan) -> dict[str, Plain | None]:
     """On so many chips their number is no objective."""
-    return {"objective": None} if plan.objective.name == "chips" else {}
+    return {"objective": None} if plan.objective == FEWEST_CHIPS else {}
 
 
 def _paid(scenario: Scenario, plan: TrainingPlan) -> tuple[str, ...]:

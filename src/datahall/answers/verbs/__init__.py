@@ -11,19 +11,14 @@ from datahall.answers.verbs import (
     catalog,
     chip,
     comparison,
-    datapath,
     economics,
     fabric,
-    gateway,
     model,
-    power,
-    reliability,
-    run,
-    scheduling,
     serving,
     training,
     validation,
 )
+from datahall.answers.verbs.operations import datapath, gateway, power, reliability, run, scheduling
 
 GROUPS = (
     Group("plan", "what to build, and why not something else", "decide", golden="plan serve"),
@@ -39,7 +34,9 @@ GROUPS = (
     Group("validate", "our error against public measurements", "trust"),
     Group("check", "every problem of a scenario, a catalogue file or a config.json", "trust"),
     Group("catalog", "what is known of chips, models, links, servers, prices; search and add", "trust"),
-    Group("gateway", "keys of a gateway, what they used, and an endpoint under load", "run"),
+    Group(
+        "gateway", "keys of a gateway, what they used, what it does now, and an endpoint under load", "run"
+    ),
 )
 # as a group lists its verbs
 SUBJECTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL_DETAILS
 from datahall.scenario.takes import OWNED, PRICED, SUPPLIED, Takes
-from datahall.scenario.usual import BATCH_WHERE_UNSAID
+from datahall.scenario.usual import BATCH_WHERE_UNSAID, OWNED_CHIPS, USUAL_MODEL
 
 STANDS = Takes("site", only=("facility", "pue", "storage_share", "grid"))
 SERVED = (
@@ -42,7 +42,10 @@ VERBS = (
         arguments=("priced",),
         required=("priced",),
         means=(
-            ("chips", "Chips of the run, or of a cluster that is owned (default: as published, or 1024)."),
+            (
+                "chips",
+                f"Chips of the run, or of a cluster that is owned (default: as published, or {OWNED_CHIPS}).",
+            ),
             ("tokens", "Tokens to train on (default: as published)."),
             ("chip", "Chip that the run is on (default: as published)."),
             ("seq", "Tokens of a sequence (default: as published, else the usual)."),
@@ -89,7 +92,7 @@ VERBS = (
             ),
         ),
         required=("customers", "tokens_per_customer"),
-        means=(("model", "Model that customers use (default: llama-3.1-70b)."),),
+        means=(("model", f"Model that customers use (default: {USUAL_MODEL})."),),
         examples=(
             "--customers 1500 --tokens-per-customer 3M",
             "--customers 20000 --tokens-per-customer 3M --revenue 30USD",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datahall.answers.verb import Verb
 from datahall.scenario.takes import Takes
+from datahall.scenario.usual import USUAL_NETWORK
 from datahall.scenario.words import TOPOLOGIES
 
 ON = ("on", "Topology, or a fabric that was built.")
@@ -90,7 +91,7 @@ VERBS = (
         arguments=("transports",),
         required=("transports",),
         several=True,
-        means=(JOINED, ("on", "Topology, or a fabric that was built (default: fat-tree).")),
+        means=(JOINED, ("on", f"Topology, or a fabric that was built (default: {USUAL_NETWORK}).")),
         examples=(
             "infiniband roce spectrum-x tcp --chips 1024",
             "roce --on rail-optimised --chips 2048 --paths 16",

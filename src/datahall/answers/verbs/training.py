@@ -6,7 +6,7 @@ from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
 from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
-from datahall.scenario.usual import LADDER_CHIPS, USUAL_PRECISION, USUAL_SEQ
+from datahall.scenario.usual import LADDER_CHIPS, LADDER_WHERE_UNSAID, USUAL_PRECISION, USUAL_SEQ
 
 VERBS = (
     Verb(
@@ -154,7 +154,7 @@ VERBS = (
                 "chips",
                 f"How many chips (default: those of a fabric that was built, of a layout, or {LADDER_CHIPS}).",
             ),
-            ("tokens", "Tokens that are priced (default: 1B)."),
+            ("tokens", f"Tokens that are priced (default: {LADDER_WHERE_UNSAID})."),
         ),
         leads=(
             "least step_s",

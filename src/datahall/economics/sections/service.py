@@ -9,8 +9,9 @@ import msgspec
 from datahall.breakdown import Breakdown, derived, product, quotient
 from datahall.economics.hosted import Hosted
 from datahall.economics.service import Bought
-from datahall.economics.tokens import MTOK, TokenCosts
+from datahall.economics.tokens import TokenCosts
 from datahall.economics.ways import Way, not_priced
+from datahall.units import MTOK
 
 
 class ServiceCost(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -13,12 +13,12 @@ from datahall.breakdown import Breakdown, fact, product
 from datahall.catalog import Catalog
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.supply.region import Region
+from datahall.datapath.sections.text import TEXT
 from datahall.economics.supply.places import regions_of, says_where
 from datahall.economics.supply.stand import Stand, Trip, stand_of, trip_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.purchase import Purchase
 
-TEXT = "llm-text"
 MOST_REGIONS = 8  # that a plan speaks of
 
 

@@ -13,8 +13,7 @@ from datahall.catalog.entries.supply.region import Region
 from datahall.economics.market import Market, market_of
 from datahall.economics.supply.distance import distance_m, round_trip
 from datahall.scenario.sections.money.purchase import Purchase
-
-GB = 1e9
+from datahall.units import GB
 
 
 class Trip(msgspec.Struct, frozen=True, kw_only=True):

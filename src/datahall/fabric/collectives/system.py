@@ -9,20 +9,19 @@ import msgspec
 from datahall.basis import Basis
 from datahall.catalog import Catalog, load
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.link import Link
+from datahall.catalog.entries.network.link import Link
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
 from datahall.fabric.collectives.algorithms.torus import closes
 from datahall.fabric.collectives.constants import Across, Inside, Protocol, library
-from datahall.fabric.collectives.tuner import Setting
+from datahall.fabric.collectives.tuner import LL_MOST, Setting
 from datahall.fabric.design.parts import usual_domain, usual_nic_bytes_per_s, usual_server
 from datahall.fabric.topology.cuts import Cut
 from datahall.scenario.sections.fabric import USUAL_NCCL
 from datahall.silicon.calibration import weakest
 
-FAMILIES = {
-    "volta": "volta", "turing": "volta", "ampere": "ampere", "ada": "ampere", "hopper": "hopper",
-    "blackwell": "blackwell", "blackwell-ultra": "blackwell", "rubin": "blackwell",
-}  # fmt: skip
+# families of chips that NCCL's tuner has no constants of its own of, each with the generation it is like; those that
+# are no GPU of NVIDIA's are as the newest that it was fitted on
+ALIKE = {"turing": "volta", "ada": "ampere", "blackwell-rtx": "blackwell", "rubin": "blackwell"}
 DEFAULT_VERSION = USUAL_NCCL
 PART_FILLED = "part-filled domain"
 
@@ -243,10 +242,8 @@ def inside_of(chip: Chip, wire: Link | None, level: str | None = None) -> tuple[
 
 def family_of(chip: Chip) -> str:
     """The generation whose constants NCCL's tuner uses for a chip."""
-    for name, family in FAMILIES.items():
-        if chip.family.startswith(name):
-            return family
-    return "hopper"
+    family = ALIKE.get(chip.family, chip.family)
+    return family if family in LL_MOST else "hopper"
 
 
 def scaled(kin: Inside, factor: float) -> Inside:

@@ -12,15 +12,15 @@ import msgspec
 
 from datahall.breakdown import Breakdown, Source, assumed, derived, fact, product, total
 from datahall.catalog import Catalog
-from datahall.catalog.entries.cable import Cable
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.switch import Switch
+from datahall.catalog.entries.network.cable import Cable
+from datahall.catalog.entries.network.switch import Switch
 from datahall.catalog.fact import Fact
 from datahall.fabric.design.design import Design
 from datahall.fabric.design.parts import Parts, cable_for, parts_of
 from datahall.fabric.topology.clos import size_clos
 from datahall.fabric.topology.graph import FABRIC, SCALE_UP
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
+from datahall.fabric.topology.grids.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
 from datahall.scenario.sections.fabric import FabricDesign
 
 FactsOf = Callable[[Switch | Cable], list[tuple[float, Fact]]]

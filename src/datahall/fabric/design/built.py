@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.known_fabric import KnownFabric
+from datahall.catalog.entries.network.known_fabric import KnownFabric
 from datahall.fabric.design.design import Design, design
 from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.field import fields

@@ -18,8 +18,8 @@ from datahall.fabric.design.topologies import Topology, topology_of_parts
 from datahall.fabric.topology.counts import Counts, counts
 from datahall.fabric.topology.cuts import Cut, cuts
 from datahall.fabric.topology.graph import FABRIC, Fabric, Wire
+from datahall.fabric.topology.grids.tpu_pod import PODS
 from datahall.fabric.topology.scale_up import check_whole_domains
-from datahall.fabric.topology.tpu_pod import PODS
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.units import fmt
 

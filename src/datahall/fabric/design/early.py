@@ -15,7 +15,7 @@ from datahall.fabric.design.idle import idle_error, idle_inputs, unused, uses_of
 from datahall.fabric.design.parts import Parts, parts_of
 from datahall.fabric.design.tiers import check_tiers
 from datahall.fabric.design.topologies import TABLE, Topology, topology_of_parts
-from datahall.fabric.topology.sides import squat_sides
+from datahall.fabric.topology.grids.sides import squat_sides
 from datahall.scenario.kinds import key_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import CollectiveCall, FabricDesign

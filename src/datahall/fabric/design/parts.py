@@ -7,11 +7,11 @@ from math import isfinite
 import msgspec
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.cable import Cable
 from datahall.catalog.entries.chip import Chip
-from datahall.catalog.entries.link import Link
+from datahall.catalog.entries.network.cable import Cable
+from datahall.catalog.entries.network.link import Link
+from datahall.catalog.entries.network.switch import Switch
 from datahall.catalog.entries.server import Server
-from datahall.catalog.entries.switch import Switch
 from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.fabric.design.topologies import topology_of_parts
 from datahall.scenario.sections.fabric import FabricDesign

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.sides import hyperx_side
+from datahall.fabric.topology.grids.sides import hyperx_side
 from datahall.fabric.topology.tiers import Tiering, clos_tiers, rail_only_tiers, rail_optimised_tiers
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import TAPERED, TopologyName

@@ -14,7 +14,7 @@ from math import inf, sqrt
 import msgspec
 import numpy as np
 
-from datahall.catalog.entries.transport import Repeat, Transport
+from datahall.catalog.entries.network.transport import Repeat, Transport
 from datahall.fabric.flows.early import check_loss
 from datahall.fabric.flows.simulate import Changes
 from datahall.fabric.topology.graph import Floats, Ints, Paths

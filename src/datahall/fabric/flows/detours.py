@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datahall.catalog import Catalog
-from datahall.catalog.entries.reroute import Reroute
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.reroute import Reroute
+from datahall.catalog.entries.network.transport import Transport
 from datahall.fabric.flows.failures import Bools
 from datahall.fabric.flows.simulate import Detours, Ways
 from datahall.fabric.routing.policies import Spread, rule_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal, get_args
 
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import num_chips, own_chips
 from datahall.fabric.design.early import check_design

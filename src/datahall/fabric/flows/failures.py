@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.early import check_numbers
 from datahall.fabric.topology.graph import SCALE_UP, Fabric, Floats, Ints
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, cube_of
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
+from datahall.fabric.topology.grids.tpu_pod import CUBE_CHIPS, cube_of
 from datahall.scenario.sections.failure import FABRIC_PARTS, Failure
 
 Bools = NDArray[np.bool_]

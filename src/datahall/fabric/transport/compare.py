@@ -10,7 +10,7 @@ import numpy as np
 
 from datahall.breakdown import Breakdown, simulated
 from datahall.catalog import Catalog
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.counted import counted
 from datahall.fabric.design.design import Design
 from datahall.fabric.routing.policies import RULES, rule_of

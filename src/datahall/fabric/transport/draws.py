@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.fabric.topology.graph import Fabric
 from datahall.fabric.transport.incast import bystander_fraction
 from datahall.fabric.transport.load import Kept, under_load

@@ -14,16 +14,16 @@ from datahall.scenario.idle import is_changed
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
 from datahall.scenario.sections.transports import Transports
+from datahall.scenario.usual import USUAL_NETWORK
 from datahall.scenario.words import SPLITTING
 
-USUAL_TOPOLOGY = "fat-tree"
 MOST_CHIPS = 524_288  # each sends to eight others beside a stuck receiver: four million paths at once
 HINT = "a network of switches between hosts, e.g. fat-tree, rail-optimised, tree, or nvl72 with more than 72 chips"
 
 
 def network(asked: FabricDesign) -> FabricDesign:
     """The fabric that was asked for, or a fat tree."""
-    return msgspec.structs.replace(asked, topology=asked.topology or USUAL_TOPOLOGY)
+    return msgspec.structs.replace(asked, topology=asked.topology or USUAL_NETWORK)
 
 
 def check_transports(scenario: Scenario) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.fabric.transport.message import kept_fraction
 from datahall.fabric.transport.path import Path
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.errors import ScenarioError
 from datahall.fabric.flows.rates import max_min_rates
 from datahall.fabric.routing.paths import route

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.fabric.flows.congestion import repeated_fraction, window_packets
 from datahall.fabric.transport.path import Path
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from datahall.breakdown import Breakdown, assumed, derived, fact, given, minimum, product, quotient, total
-from datahall.catalog.entries.transport import Transport
+from datahall.catalog.entries.network.transport import Transport
 from datahall.fabric.flows.congestion import START_UP_ROUND_TRIPS, start_up_s
 from datahall.fabric.transport.path import Path
 

@@ -15,7 +15,7 @@ from datahall.inference.closed_form.steady_state import Curve, Load, State, at_r
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
 from datahall.inference.step.price import StepPrice, price_steps
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import fmt
 
 BISECTIONS = 20

@@ -18,7 +18,7 @@ from datahall.inference.closed_form.steady_state import Load, State
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.memory.offload import lower_tiers
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.conversation import UnderWay
 from datahall.workload.traffic.sharing import Remembered, Reuse, reuse_of
 from datahall.workload.traffic.traffic import Traffic, first_rows, generate

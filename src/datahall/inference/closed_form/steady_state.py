@@ -35,23 +35,17 @@ from datahall.inference.step.column import (
 )
 from datahall.inference.step.price import round_token_budget
 from datahall.inference.step.table import StepTable
+from datahall.scenario.sections.wanted.promise import USUAL_PERCENTILE
 
 POINTS = 48  # of the curve
 MOST_PROMPTS, MOST_PROMPTS_OF_RANKS = 8, 32  # that are told apart in one step
 ROUNDS = 12  # of the fixed point of prompts that come together
 RESIDUALS = (np.arange(6) + 0.5) / 6  # of a step that is under way
 # seven points and their weights of Gauss and Hermite, for e^(−x²/2); numpy's own take a tenth of what an import takes
-GAUSS = np.array(
-    [
-        -3.7504397177257425,
-        -2.366759410734541,
-        -1.1544053947399682,
-        0.0,
-        1.1544053947399682,
-        2.366759410734541,
-        3.7504397177257425,
-    ]
-)
+GAUSS = np.array([
+    -3.7504397177257425, -2.366759410734541, -1.1544053947399682, 0.0, 1.1544053947399682, 2.366759410734541,
+    3.7504397177257425,
+])  # fmt: skip
 GAUSS_WEIGHTS = np.array(
     [
         0.0013743062164795505,
@@ -128,7 +122,12 @@ class _Steps(msgspec.Struct, frozen=True):
 
 
 def curve(
-    table: StepTable, replica: Replica, load: Load, capacity: KvCapacity, *, percentile: float = 0.95
+    table: StepTable,
+    replica: Replica,
+    load: Load,
+    capacity: KvCapacity,
+    *,
+    percentile: float = USUAL_PERCENTILE,
 ) -> Curve:
     """The steady states of one of a replica's ranks."""
     most, limit = most_sequences(replica, load, capacity)

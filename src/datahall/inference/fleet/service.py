@@ -39,9 +39,9 @@ from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Attempts, Scenario
 from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.fleet import AnswerCache, Measurement, Region
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import DEFAULT_REQUESTS
 from datahall.scenario.sections.traffic import Traffic as Said
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.conversation import Cut, UnderWay
 from datahall.workload.traffic.requests import Requests
 from datahall.workload.traffic.traffic import Traffic, TrafficStream, generate

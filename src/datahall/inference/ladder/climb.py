@@ -20,6 +20,7 @@ from datahall.inference.engine.replica import Replica, Speculation
 from datahall.inference.ladder.shorter import summarised, windowed
 from datahall.inference.ladder.smaller import SHARES, Routed, as_effect, instead, routed
 from datahall.inference.ladder.techniques import (
+    GROUPS,
     Effect,
     Setting,
     Technique,
@@ -45,11 +46,10 @@ from datahall.inference.ladder.without import (
     unchunked,
 )
 from datahall.inference.step.kernels import sharding_of
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.views import Lighter
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.precision import COMMON, PRESETS
 
-GROUPS = (1, 2, 4, 8, 16)  # of a replica that is to hold a rate
 BATCHES = (1, 8, 32, 128)  # sequences at which speculation is shown to fade
 USUAL_LIGHTER = Lighter()
 WORTH = 1.01  # a further technique must give so much more

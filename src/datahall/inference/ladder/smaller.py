@@ -13,12 +13,11 @@ from math import isfinite, nan
 import msgspec
 
 from datahall.catalog.entries.model import Model
-from datahall.inference.ladder.techniques import Effect, Setting, effect, with_replica
-from datahall.scenario.sections.promise import Promise
+from datahall.inference.ladder.techniques import GROUPS, Effect, Setting, effect, with_replica
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.parameters import count_parameters
 from datahall.workload.precision import block_scaled
 
-GROUPS = (1, 2, 4, 8, 16)  # of a replica of the smaller model
 MOST_SHARE = 0.25  # of the parameters of the large one, that makes another a small one
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9)  # of requests that are easy, beside the one that is asked for
 

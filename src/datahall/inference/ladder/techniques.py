@@ -22,9 +22,11 @@ from datahall.inference.ladder.uncached import held_uncached
 from datahall.inference.step.column import prefill_times, token_times
 from datahall.inference.step.price import price_steps
 from datahall.inference.step.table import decode_step_time
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import short
 from datahall.workload.precision import Precision, block_scaled
+
+GROUPS = (1, 2, 4, 8, 16)  # chips of a replica that is to hold a rate
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

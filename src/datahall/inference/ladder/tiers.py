@@ -16,14 +16,13 @@ import msgspec
 from datahall.errors import InfeasibleError
 from datahall.inference.closed_form.capacity import Held
 from datahall.inference.closed_form.conversations import held_in_turns, room_tokens, stay_of, with_cached
+from datahall.inference.closed_form.fleet_state import ROUNDS
 from datahall.inference.closed_form.steady_state import Load, State, at_rate, curve
 from datahall.inference.engine.replica import Replica
 from datahall.inference.ladder.techniques import Setting, prompt_time
 from datahall.inference.memory.offload import lower_tiers
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.sharing import Reuse
-
-ROUNDS = 4  # in which what is found and how long requests stay agree
 
 
 class Stores(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from datahall.inference.memory.kv_pool import divide_memory
 from datahall.inference.step.column import prefill_times
 from datahall.inference.step.price import StepPrice, price_steps
 from datahall.inference.step.table import NOT_JOINED
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 
 UNBOUND = 2**40  # blocks, and tokens of a round
 

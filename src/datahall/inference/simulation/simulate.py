@@ -44,7 +44,7 @@ from datahall.inference.simulation.state import (
     Tables,
 )
 from datahall.inference.simulation.watch import NUM_LOOKS
-from datahall.scenario.sections.promise import NO_LIMITS, Promise
+from datahall.scenario.sections.wanted.promise import NO_LIMITS, Promise
 from datahall.workload.traffic.requests import Requests
 
 ALWAYS = 1 << 40  # steps of a leap: no limit

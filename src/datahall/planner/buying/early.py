@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from datahall.economics.early import check_buying, unweighed
+from datahall.economics.early import check_buying
 from datahall.errors import ScenarioError, option
 from datahall.planner.buying.growth import asked_model, volume
 from datahall.planner.serving.early import check_service
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import MOST_TOKENS, Business
-from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.traffic import Traffic
-
-RESTART = "restart"  # of a service: it hangs on nothing else
 
 
 def check_choice(scenario: Scenario) -> None:
     """Refuse ways that leave nothing to build, terms of ways that are not weighed, and what no service is made of."""
-    check_buying(scenario)
-    if scenario.given(RESTART) and "spot" not in scenario.one(Purchase).buy:
-        raise unweighed(RESTART, "spot", scenario.one(Purchase).buy)
+    check_buying(scenario, "choice")
     check_service(scenario.having(msgspec.structs.replace(scenario.one(Traffic), rate_per_s=1.0)))
 
 

@@ -8,8 +8,7 @@ from datahall.economics.growth import Growth
 from datahall.planner.buying.service import Choice, choice_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business
-
-USUAL_MODEL = "llama-3.1-70b"
+from datahall.scenario.usual import USUAL_MODEL
 
 
 def asked_model(scenario: Scenario) -> Scenario:

@@ -26,7 +26,7 @@ from datahall.planner.training.laid.job import laid_job
 from datahall.reliability.closed_form import expected
 from datahall.reliability.run import Run, run_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, no_chips
 from datahall.scenario.sections.money.ownership import Ownership
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.operations.site import Site
@@ -80,9 +80,7 @@ def published_run(scenario: Scenario) -> TrainingRun | None:
 def check_bought(asked: Scenario) -> None:
     """Refuse a run of which neither tokens nor chips are known."""
     if asked.one(FabricDesign).chips is None:
-        raise ScenarioError(
-            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
-        )
+        raise no_chips()
     if asked.one(TrainingJob).num_tokens is None:
         raise ScenarioError(
             f"{option('tokens')} is missing", field="tokens", hint=f"e.g. {option('tokens', '2T')}"

@@ -19,8 +19,8 @@ from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.hosted import Business, HostedModel
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import MONTH_S
 
 

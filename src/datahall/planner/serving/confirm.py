@@ -31,8 +31,8 @@ from datahall.planner.serving.length import (
 from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.scenario.words import Routing
 from datahall.workload.traffic.arrivals import Arrivals
-from datahall.workload.traffic.replay import replay
-from datahall.workload.traffic.stretch import Stretch
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.stretch import Stretch
 from datahall.workload.traffic.traffic import Traffic, generate
 
 BASES = get_args(Basis)  # what constants rest on, the weakest first

@@ -15,10 +15,10 @@ from datahall.inference.closed_form.steady_state import Load
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import Deployment
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic as Said
+from datahall.scenario.sections.wanted.promise import Promise
+from datahall.workload.traffic.recorded.stretch import Stretch, busiest
 from datahall.workload.traffic.sharing import Reuse
-from datahall.workload.traffic.stretch import Stretch, busiest
 from datahall.workload.traffic.traffic import Traffic, describe
 
 

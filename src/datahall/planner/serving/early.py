@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.catalog.entries.chip import Chip
-from datahall.economics.early import check_buying, unweighed
+from datahall.economics.early import check_buying
 from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import UnsupportedError
 from datahall.inference.closed_form.early import check_closed_form
@@ -11,19 +11,17 @@ from datahall.inference.early import check_drafts, check_format, check_switched
 from datahall.inference.engine.asked import implied_chip
 from datahall.planner.serving.refusal import Refused, nothing_serves
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.money.purchase import Purchase
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.workload.precision import Precision
 
-OF_AN_API = ("api", "cached", "batched")
-USUAL_CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
+USUAL_KINDS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 
 
 def candidate_chips(scenario: Scenario) -> list[Chip]:
     """The kinds of chip to weigh: as was said, that of the fabric, or a few usual ones."""
     implied = implied_chip(scenario)
-    names = scenario.one(Candidates).chips or USUAL_CHIPS
+    names = scenario.one(Candidates).chips or USUAL_KINDS
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
 
 
@@ -38,11 +36,7 @@ def left_out_of(scenario: Scenario) -> dict[str, str]:
 
 def check_serving_plan(scenario: Scenario) -> None:
     """Refuse a plan of what is no service, and terms of ways to buy that it does not weigh."""
-    check_buying(scenario)
-    ways = scenario.one(Purchase).buy
-    for name in OF_AN_API:
-        if scenario.given(name) and "api" not in ways:
-            raise unweighed(name, "api", ways)
+    check_buying(scenario, "service")
     check_service(scenario)
 
 

@@ -36,8 +36,8 @@ from datahall.planner.serving.plan import Lost, ServingPlan
 from datahall.planner.serving.refusal import Refused, not_to_be_had, nothing_serves, refusal_of, unwired
 from datahall.planner.serving.think import paces_of
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.candidates import Candidates
 from datahall.scenario.sections.deployment import Deployment
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.workload.sharding import Sharding
 
 CURVE_ENDS = 2.5  # times the limit per token: beyond it the queue grows

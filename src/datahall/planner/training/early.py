@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from datahall.economics.early import check_buying, unweighed
+from datahall.economics.early import check_buying
 from datahall.economics.supply.limits import cannot_be_had, left_out
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips, usual_chip
@@ -15,11 +15,11 @@ from datahall.fabric.flows.early import check_numbers
 from datahall.scenario.buying import BUYING_ROWS, chip_ways
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.fabric import FabricDesign
+from datahall.scenario.sections.fabric import FabricDesign, no_chips
 from datahall.scenario.sections.failure import Failure
-from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob, TrainingLayout
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.training.early import check_job, check_machine, check_run, check_step, says_layout
 from datahall.training.layout.asked import laid_out
 from datahall.workload.precision import HALVES
@@ -63,7 +63,7 @@ def _check_plan(scenario: Scenario) -> None:
             hint=f"{option('chips', 2048)}, or {option('deadline', '30d')}",
         )
     _check_goal(scenario, num_chips)
-    check_buying(scenario)
+    check_buying(scenario, "run")
     check_machine(scenario)
     _check_supply(scenario)
     check_job(scenario)
@@ -81,8 +81,6 @@ def _check_goal(scenario: Scenario, num_chips: int | None) -> None:
                 field="buy",
                 hint=option("buy", ",".join(way for way in ways if way in chip_ways()) or "rent,own"),
             )
-    if scenario.given("staff") and "own" not in ways:
-        raise unweighed("staff", "own", ways)
     if num_chips is not None and scenario.one(Goal).objective == "chips":
         raise ScenarioError(
             does_nothing("objective", "how many chips there are is said"),
@@ -119,9 +117,7 @@ def check_laid_step(scenario: Scenario) -> None:
         check_step(scenario)
         return
     if chips_of(scenario) is None:
-        raise ScenarioError(
-            f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', 1024)}"
-        )
+        raise no_chips()
     check_machine(scenario)
     check_job(scenario)
 

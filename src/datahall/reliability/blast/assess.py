@@ -12,7 +12,7 @@ from datahall.catalog.entries.failures import Component
 from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS
+from datahall.fabric.topology.grids.tpu_pod import CUBE_CHIPS
 from datahall.reliability.blast.part import Part, costliest, each_once, lost_by, lost_fraction, no_more_than
 from datahall.reliability.blast.radius import blast_parts, is_beyond_host, rates_of, stops_all, without_row
 from datahall.reliability.blast.rates import Rates

@@ -7,9 +7,9 @@ from math import expm1
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, minimum, product, quotient, total
-from datahall.units import DAY_S, HOUR_S, MONTH_S
+from datahall.units import DAY_S, HOUR_S, MONTH_S, YEAR_S
 
-YEAR_DAYS = 365.25
+YEAR_DAYS = YEAR_S / DAY_S
 CHIP_HOURS = "chip-hours"
 
 

@@ -19,7 +19,8 @@ from datahall.fabric.design.bill import has_circuit_switches
 from datahall.fabric.design.design import Design
 from datahall.fabric.flows.failures import BlastRadius, blast_radius
 from datahall.fabric.topology.graph import ACCESS, FABRIC
-from datahall.fabric.topology.tpu_pod import CUBE_CHIPS, CUBE_SIDE, crosses_cubes, num_circuit_switches
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
+from datahall.fabric.topology.grids.tpu_pod import CUBE_CHIPS, crosses_cubes, num_circuit_switches
 from datahall.reliability.asked import process_asked
 from datahall.reliability.blast.part import Part
 from datahall.reliability.blast.rates import Rates

@@ -53,7 +53,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     until_s: float  # when it ends; inf: when its work is done
     goal_s: float  # work that was asked for; inf: as much as there is time for
     seed: int
-    enough_fraction: float = 0.99  # of the time that spares must suffice
+    enough_fraction: float  # of the time that spares must suffice
 
     @property
     def kept_s(self) -> Floats:

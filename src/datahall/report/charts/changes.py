@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datahall.answer import ChangeChart
 from datahall.report.cell import shown
-from datahall.report.charts.chart import WIDTH, escape, line, picture, text, width_of
+from datahall.report.charts.chart import BAR, GAP, WIDTH, escape, line, picture, text, width_of
 
-BAR, GAP, TOP = 18, 9, 8
+TOP = 8
 MORE, LESS = "var(--c2)", "var(--c4)"
 
 

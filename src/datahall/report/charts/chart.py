@@ -40,6 +40,7 @@ EVERY_S = (
     1, 2, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 7 * 86400, 28 * 86400,
 )  # fmt: skip
 MOST_LINES = 8
+BAR, GAP = 18, 9  # height of a bar, and between two
 FAR = 240  # how far below or above its point a label may stand, in steps of a line
 DOT = 5.0  # around a point of a cloud or a curve that no label should cover
 

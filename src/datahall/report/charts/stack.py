@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datahall.answer import StackChart
 from datahall.report.charts.chart import (
+    BAR,
     COLORS,
+    GAP,
     ROW,
     WIDTH,
     escape,
@@ -16,7 +18,7 @@ from datahall.report.charts.chart import (
 )
 from datahall.units import fmt
 
-BAR, GAP, TOP = 18, 9, 36
+TOP = 36
 FADED = {"free": "var(--free)", "kept back": "var(--kept)"}
 
 

@@ -10,7 +10,7 @@ from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Count, Flag, Name, Quantity, Raw, Reading, Share, Text
 from datahall.scenario.kinds.formats import precision_kind
-from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.sections.wanted.promise import MOST_WAIT_S
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     BATCHING,

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.kinds import (
     Choice,
@@ -19,7 +20,7 @@ from datahall.scenario.kinds import (
     Version,
 )
 from datahall.scenario.sections.deployment import MOST_CHIPS, SLOWEST
-from datahall.scenario.sections.promise import MOST_WAIT_S
+from datahall.scenario.sections.wanted.promise import MOST_WAIT_S
 from datahall.scenario.usual import USUAL_CHIP
 from datahall.scenario.words import (
     COLLECTIVES,
@@ -177,6 +178,13 @@ class FabricDesign(Section, frozen=True, kw_only=True):
     def usual(self) -> dict[str, object]:
         tapered = any(name in TAPERED for name in (*self.named, *self.topologies))
         return {"oversubscription": FULL_WIDTH} if tapered else {}
+
+
+def no_chips(example: int = 1024) -> ScenarioError:
+    """How many chips there are is needed, and neither a person nor a fabric says it."""
+    return ScenarioError(
+        f"{option('chips')} is missing", field="chips", hint=f"e.g. {option('chips', example)}"
+    )
 
 
 class Network(Section, frozen=True, kw_only=True):

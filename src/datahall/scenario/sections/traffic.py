@@ -66,7 +66,7 @@ class TraceFile(File, frozen=True):
     """Recorded requests: a file whose first lines are those of a known trace."""
 
     def read(self, raw: Raw, at: Reading) -> str:
-        from datahall.workload.traffic.trace_format import check_head
+        from datahall.workload.traffic.recorded.trace_format import check_head
 
         path = super().read(raw, at)
         check_head(path)

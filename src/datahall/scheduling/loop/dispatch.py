@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datahall.compiled import inline
 from datahall.scheduling.loop.eviction import make_room
-from datahall.scheduling.loop.lifecycle import back_to_queue, sort_queue, start
+from datahall.scheduling.loop.fair_share import sort_queue
+from datahall.scheduling.loop.lifecycle import back_to_queue, start
 from datahall.scheduling.loop.placement import place
 from datahall.scheduling.loop.plan import make_plan
 from datahall.scheduling.loop.reservation import count_beyond, outlasts, reserve

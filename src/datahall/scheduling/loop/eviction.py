@@ -9,11 +9,13 @@ from datahall.scheduling.loop.state import (
     NONE,
     PREEMPTED,
     State,
+    clear,
     copy,
     count_change,
     fits,
     share_of,
 )
+from datahall.scheduling.loop.victims import line_up, next_victim
 
 
 @inline
@@ -26,26 +28,29 @@ def make_room(s: State, job: int, now: float) -> bool:
 def preempt(s: State, job: int, now: float) -> bool:
     """Stop jobs of lower priority until one fits: of the lowest priority first, the latest started first; or none."""
     counts, nodes, one = s.counts[0], s.nodes, s.jobs[job]
+    left = line_up(s, one)
+    if left == 0:
+        return False
     copy(nodes.after, nodes.free)
     copy(nodes.later, nodes.at_least)
     num = 0
     while not fits(nodes.later, one):
-        victim = next_victim(s, one["priority"], num)
-        if victim == NONE:
+        if left == 0:
             return False
-        s.moves[2 * num] = victim
+        left -= 1
+        s.moves[num] = next_victim(s, left)
+        lend(s, s.moves[num], 1)
         num += 1
-        lend(s, victim, 1)
     for place in range(num - 1, -1, -1):  # spare those without whom it fits as well
-        victim = s.moves[2 * place]
+        victim = s.moves[place]
         lend(s, victim, -1)
         if fits(nodes.later, one):
-            s.moves[2 * place] = NONE
+            s.moves[place] = NONE
         else:
             lend(s, victim, 1)
     for place in range(num):
-        if s.moves[2 * place] != NONE:
-            stop(s, s.moves[2 * place], now, PREEMPTED)
+        if s.moves[place] != NONE:
+            stop(s, s.moves[place], now, PREEMPTED)
     counts["reserved"] = 0
     return True
 
@@ -62,38 +67,13 @@ def lend(s: State, job: int, sign: int) -> None:
 
 
 @inline
-def next_victim(s: State, priority: float, num: int) -> int:
-    """The running job to stop next, beside those that were chosen."""
-    best = NONE
-    for place in range(s.counts[0]["running"]):
-        other = s.running[place]
-        two = s.jobs[other]
-        if not two["preemptible"] or two["priority"] >= priority:
-            continue
-        taken = False
-        for index in range(num):
-            taken = taken or s.moves[2 * index] == other
-        if not taken and (best == NONE or goes_first(s, other, best)):
-            best = other
-    return best
-
-
-@inline
-def goes_first(s: State, job: int, other: int) -> bool:
-    """Whether one is stopped before another: the lower priority, then the later start."""
-    one, two = s.jobs[job], s.jobs[other]
-    if one["priority"] != two["priority"]:
-        return bool(one["priority"] < two["priority"])
-    return bool(one["start_s"] > two["start_s"])
-
-
-@inline
 def defragment(s: State, job: int, now: float) -> bool:
     """Move small jobs off nodes that are nearly free until a job fits that would fit in number; or none."""
     counts, nodes, one = s.counts[0], s.nodes, s.jobs[job]
     if one["chips"] > counts["free"] or one["extra"] > 0:
         return False
     copy(nodes.after, nodes.free)
+    clear(nodes.stuck)
     num, missing = 0, one["nodes"] - nodes.at_least[one["base"]]
     while missing > 0:
         node = emptiest(s, one["base"])
@@ -103,7 +83,7 @@ def defragment(s: State, job: int, now: float) -> bool:
         if more > num:
             num, missing = more, missing - 1
         else:
-            nodes.after[node] = -1 - nodes.after[node]  # it cannot be cleared: looked at no more
+            nodes.stuck[node] = 1
     for move in range(num):
         moved = s.moves[2 * move]
         stop(s, moved, now, MIGRATED)
@@ -117,12 +97,12 @@ def defragment(s: State, job: int, now: float) -> bool:
 
 @inline
 def emptiest(s: State, base: int) -> int:
-    """The node with the most free chips of those with too few."""
+    """The node with the most free chips of those with too few, which may be cleared yet."""
     best = NONE
     for node in range(s.nodes.free.size):
         chips = s.nodes.after[node]
-        whole = s.nodes.size[node] >= base and s.nodes.down[node] == 0
-        if whole and 0 <= chips < base and (best == NONE or chips > s.nodes.after[best]):
+        whole = s.nodes.size[node] >= base and s.nodes.down[node] == 0 and s.nodes.stuck[node] == 0
+        if whole and chips < base and (best == NONE or chips > s.nodes.after[best]):
             best = node
     return best
 

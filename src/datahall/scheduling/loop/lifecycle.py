@@ -202,14 +202,3 @@ def use(s: State, passed_s: float) -> None:
     left = math.exp(-LN2 * passed_s / half_life_s)
     for user in range(s.usage.size):
         s.usage[user] = s.usage[user] * left + s.held[user] * (half_life_s / LN2) * (1.0 - left)
-
-
-@inline
-def sort_queue(s: State) -> None:
-    """Put the waiting into the order of the policy; they nearly are."""
-    for end in range(1, s.counts[0]["waiting"]):
-        job, place = s.waiting[end], end
-        while place > 0 and comes_before(s, job, s.waiting[place - 1]):
-            s.waiting[place] = s.waiting[place - 1]
-            place -= 1
-        s.waiting[place] = job

@@ -138,11 +138,11 @@ def tier_crossed(s: State, job: int) -> int:
 def slowed(s: State, job: int, far: int) -> float:
     """Times that its run takes longer for lying across more than it must: what it sends goes the narrow way.
 
-    stretch = (1 + f (r − 1)) / (1 + f (r₀ − 1)), f: share of its time that the network takes, r: how much narrower
-    than inside a leaf what it crosses is, r₀: the same of what it crosses wherever it lies.
+    stretch = 1 + f (r/r₀ − 1), f: share of its time that the network takes where it lies as close as can be, r: how
+    much narrower than inside a leaf what it crosses is, r₀: the same of what it crosses wherever it lies.
     """
     one = s.jobs[job]
     if far <= one["needed"]:
         return 1.0
     share, ratios = one["network_fraction"], s.nodes.ratios
-    return float((1.0 + share * (ratios[far] - 1.0)) / (1.0 + share * (ratios[one["needed"]] - 1.0)))
+    return float(1.0 + share * (ratios[far] / ratios[one["needed"]] - 1.0))

@@ -63,6 +63,7 @@ class Nodes(NamedTuple):
     leaf: Ints
     pod: Ints
     after: Ints  # free once the first of the queue is to start, beside it
+    stuck: Ints  # whether small jobs on it have nowhere to go, while some are moved together
     at_least: Ints  # nodes with so many free chips, or more
     later: Ints  # the same of `after`
     in_leaf: Ints  # [leaf] nodes that can be had, while one places a job
@@ -82,9 +83,13 @@ class State(NamedTuple):
     waiting: Ints  # in order
     running: Ints  # by due_s
     evicted: Ints
-    moves: Ints  # [move, 2] a job, and the node that it moves to
+    moves: Ints  # [move, 2] a job, and the node that it moves to; or jobs that are stopped
+    victims: Ints  # that could be stopped, a heap
     usage: Floats  # [user] decayed chip-seconds
     held: Floats  # [user] chips
+    by_usage: Ints  # users, the least use first
+    ranks: Ints  # [user] how many used less, when the queue was sorted
+    merged: Ints  # waiting jobs while they are sorted
     by_chips: Ints  # how many wait for so many chips
     outages: Records  # in order of time
     gaps: Floats  # times between failures, of mean 1

@@ -1,7 +1,7 @@
 """What makes two requests the same: tenant, version of the model, route, and the body in one canonical form.
 
 The order of keys in JSON and the blanks between them say nothing, nor does whether the answer is to be streamed, or who
-of a tenant's users asks.  Everything else does.
+of a tenant's users asks.  Everything else does; in a long body order and blanks do too, but at its first level.
 """
 
 from __future__ import annotations
@@ -15,8 +15,22 @@ MANNERS = (
     "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
     "service_tier", "store",
 )  # fmt: skip
+MOST_SORTED_BYTES = 256 * 1024  # of a body; to sort more would hold up everybody else
+MOST_MANNER_BYTES = 1000
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def _decode_shallow(body: bytes) -> dict[str, object]:
+    """A long body by its keys; each value as it is written, but for those that say how it is answered."""
+    values = _values(body)
+    said: dict[str, object] = {**values}
+    for name in ("stream", "stream_options"):
+        value = values.get(name)
+        if value is not None and len(memoryview(value)) <= MOST_MANNER_BYTES:
+            said[name] = msgspec.json.decode(value)
+    return said
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +69,7 @@ def wish_of(cache_control: str) -> Wish:
 def asked_of(tenant: str, version: str, route: str, body: bytes) -> Asked | None:
     """What a request asks for; None where its body is no table of JSON, and nobody can say."""
     try:
-        said = _decode(body)
+        said = _decode(body) if len(body) <= MOST_SORTED_BYTES else _decode_shallow(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     streams = said.get("stream") is True and route != "embeddings"

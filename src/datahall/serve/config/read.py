@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -24,8 +24,10 @@ from datahall.serve.config.settings import (
 )
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
+from datahall.serve.http.browsers import is_loopback
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.routing import RULES
+from datahall.serve.upstreams.upstream import INFERENCE, Api
 
 Keys = Mapping[str, tuple[str, Reader]]  # as a key is written: the field it sets and its reader
 
@@ -40,6 +42,7 @@ SERVER: Keys = {
 LIMITS: Keys = {
     "head": ("head_bytes", values.size),
     "body": ("body_bytes", values.size),
+    "gathered": ("gathered_bytes", values.size),
     "connections": ("num_connections", values.count(1)),
     "head_time": ("head_s", values.seconds()),
     "body_time": ("body_s", values.seconds()),
@@ -48,7 +51,8 @@ LIMITS: Keys = {
 }
 UPSTREAM: Keys = {
     "url": ("url", values.url),
-    "api": ("api", values.one_of(("openai", "anthropic"))),
+    "file": ("file", values.model_file),
+    "api": ("api", values.one_of(get_args(Api))),
     "key": ("key", values.secret),
     "concurrency": ("most", values.count(0)),
     "health": ("health", values.path),
@@ -69,6 +73,7 @@ MODEL: Keys = {
     "retries": ("num_retries", values.count(0, 10)),
     "hedge": ("hedge_s", values.seconds()),
     "deadline": ("deadline_s", values.seconds()),
+    "longest": ("longest_tokens", values.count(1, 1_000_000)),
     "queue": ("most_waiting", values.count(0)),
     "queue_time": ("queue_s", values.seconds(0.0)),
 }
@@ -158,9 +163,16 @@ class _Reading:
     def _upstream(self, name: str, table: Mapping[str, Any]) -> UpstreamSettings | None:
         found = self._fields(("upstream", name), table, UPSTREAM, TIMEOUTS)
         timeouts = _of(Timeouts, found, TIMEOUTS)
-        if "url" not in table:
-            self._say(("upstream", name), "has no url", 'e.g. url = "http://10.0.0.7:8000/v1"')
-        return UpstreamSettings(name=name, timeouts=timeouts, **{"url": "", **found})
+        at = ("upstream", name)
+        if "file" in table:
+            for key in (key for key in table if key not in ("file", "concurrency", *TIMEOUTS)):
+                self._say(
+                    (*at, key), do_nothing([key], "the model is in the gateway's own process"), "leave it out"
+                )
+            found["api"] = INFERENCE
+        elif "url" not in table:
+            self._say(at, "has no url", 'e.g. url = "http://10.0.0.7:8000/v1", or file = "model.onnx"')
+        return UpstreamSettings(name=name, timeouts=timeouts, **found)
 
     def _model(self, name: str, table: Mapping[str, Any]) -> ModelSettings | None:
         at = ("model", name)
@@ -180,7 +192,8 @@ class _Reading:
         targets = []
         for one in listed:
             if isinstance(one, str):
-                targets.append(TargetSettings(upstream=one, model=called))
+                is_here = "file" in self._table("upstream").get(one, {})
+                targets.append(TargetSettings(upstream=one, model=one if is_here else called))
             elif isinstance(one, dict) and "upstream" in one:
                 targets.append(
                     TargetSettings(**{"model": called, "upstream": "", **self._fields(place, one, TARGET)})
@@ -218,7 +231,7 @@ class _Reading:
         upstreams: Mapping[str, UpstreamSettings],
         models: Mapping[str, ModelSettings],
     ) -> None:
-        if not server.has_auth and not values.is_loopback(server.host):
+        if not server.has_auth and not is_loopback(server.host):
             self._say(
                 ("server", "auth"),
                 f"without keys anybody who reaches {server.host} could ask",

@@ -7,6 +7,7 @@ import msgspec
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.ledger.money import FREE, Price
+from datahall.serve.upstreams.upstream import Api
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +38,9 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that answers, and how it is reached."""
 
     name: str
-    url: str
-    api: str = "openai"
+    url: str = ""
+    file: str = ""  # a model that runs in the gateway's own process, in place of a server
+    api: Api = "openai"
     key: str = ""  # where its secret is: env:NAME or file:PATH
     most: int = 0  # requests at once; 0: any number
     health: str = ""
@@ -68,6 +70,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
     hedge_s: float = 0.0
     deadline_s: float = 600.0
     queue_s: float = 30.0
+    longest_tokens: int = 4096  # of an answer whose length a request leaves to the model
     most_waiting: int = 256
     price: Price = FREE
 

@@ -107,20 +107,23 @@ def path(value: Any) -> str:
     return value
 
 
+def model_file(value: Any) -> str:
+    """A file that a model can be loaded from."""
+    from datahall.serve.modelserver.runners.open import check
+
+    try:
+        check(text(value))
+    except DatahallError as error:
+        raise Wrong(error.message) from None
+    return str(value)
+
+
 def address(value: Any) -> tuple[str, int]:
     """Host and port to listen on."""
     host, _, port = str(value).rpartition(":")
     if not isinstance(value, str) or not host or not port.isdigit() or int(port) > 65535:
         raise Wrong(f"{shown(value)} is no address; e.g. 127.0.0.1:8080")
     return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def shown(value: Any) -> str:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from random import Random
 from time import time
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.inference import Call
 from datahall.serve.gateway.speech.translation import Translation, Untranslatable
 from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
@@ -94,6 +96,7 @@ class Attempts:
         "_loop",
         "_question",
         "_random",
+        "failures",
         "num_sent",
         "wasted",
     )
@@ -116,6 +119,7 @@ class Attempts:
         self._loop = loop
         self._headers = (*JSON, *headers)
         self.num_sent = 0
+        self.failures: list[str] = []  # of upstreams, as who runs the gateway is told
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
     async def answer(self, models: Sequence[Model]) -> Answer:
@@ -192,7 +196,7 @@ class Attempts:
             self.num_sent += 1
             response = await upstream.reach.request(
                 "POST",
-                upstream.base + PATHS[kind],
+                upstream.base + (question.path(target.model) if isinstance(question, Call) else PATHS[kind]),
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
@@ -210,7 +214,11 @@ class Attempts:
             upstream.did_well(self._loop.time() - began_s)
             is_kept = True
             return Answer(target, model.name, response, first, is_stream, translation)
+        except _Failed as failed:
+            self.failures.append(failed.refused.message)
+            raise
         except Failure as failure:
+            self.failures.append(f"{upstream.name}: {failure}")
             if not (self._is_hurried and self._is_late()):
                 upstream.did_fail(self._loop.time())
             raise _Failed(self._refused(target, failure), not isinstance(failure, CannotConnect)) from None
@@ -270,7 +278,8 @@ class Attempts:
                 ),
                 has_cost=False,
             )
-        if status >= 500 or status == 408:
+        is_own = status == 500 and isinstance(self._question, Call)  # what the model says of the rows
+        if (status >= 500 or status == 408) and not is_own:
             upstream.did_fail(now_s)
             refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
             raise _Failed(refused, has_cost=False)
@@ -280,7 +289,8 @@ class Attempts:
                 502, f"{upstream.name} does not let us in ({status})", "upstream_refused", target=target
             )
             raise _Failed(refused, has_cost=False)
-        if is_translated:
+        is_told = is_json(body) if isinstance(self._question, Call) else _is_told(body)
+        if is_translated or not is_told:
             raise Refused(status, _message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)
@@ -290,7 +300,7 @@ class Attempts:
         refused = Refused(
             status, f"{name} refused with {status}; its reason cannot be read", "upstream_refused"
         )
-        return refused.body(is_anthropic=self._question.kind == "messages")
+        return refused.body(self._question.kind)
 
     async def _hedged(self, model: Model, target: Target) -> Answer:
         """Ask a second upstream when the first is slow, and take what comes first."""
@@ -339,17 +349,37 @@ def is_json(body: bytes) -> bool:
     return True
 
 
-class _Error(msgspec.Struct):
-    message: str = "refused"
+class _Reason(msgspec.Struct):
+    message: str
 
 
 class _Wrong(msgspec.Struct):
-    error: _Error = msgspec.field(default_factory=_Error)
+    error: _Reason
+
+
+def _is_told(body: bytes) -> bool:
+    """Whether an error is in the form that our clients read, which is OpenAI's and Anthropic's alike."""
+    try:
+        msgspec.json.decode(body, type=_Wrong)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _message_of(body: bytes) -> str:
-    """What an upstream says is wrong, in whichever language."""
+    """What an upstream says is wrong, in whichever form.
+
+    >>> _message_of(b'{"error":{"message":"too long"}}'), _message_of(b'{"detail":"Not Found"}'), _message_of(b"no")
+    ('too long', 'Not Found', 'refused')
+    """
     try:
-        return msgspec.json.decode(body, type=_Wrong).error.message
+        said = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Error().message
+        return "refused"
+    error = said.get("error")
+    told = (
+        error.get("message") if isinstance(error, dict) else error,
+        said.get("message"),
+        said.get("detail"),
+    )
+    return next((one for one in told if isinstance(one, str) and one), "refused")

@@ -34,9 +34,14 @@ def build_models(
 ) -> tuple[list[Model], list[Upstream]]:
     """The models that are offered and the upstreams behind them; `handlers` answer for upstreams of this process."""
     deadlines = Deadlines(asyncio.get_running_loop())
-    upstreams = {one.name: build_upstream(one, random, deadlines) for one in settings.upstreams}
+    upstreams = {one.name: build_upstream(one, random, deadlines) for one in settings.upstreams if one.url}
+    mounted = {one.name: one for one in settings.upstreams if one.file}
     for name, handler in handlers.items():
-        upstreams[name] = Upstream(name, Inside(handler), random)
+        upstreams[name] = (
+            build_mounted(mounted[name], handler, random)
+            if name in mounted
+            else Upstream(name, Inside(handler), random)
+        )
     return [build_model(one, upstreams) for one in settings.models], [*upstreams.values()]
 
 
@@ -54,13 +59,21 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
         settings.name,
         client,
         random,
-        api="anthropic" if is_anthropic else "openai",
+        api=settings.api,
         base=origin.base,
         headers=headers,
         most=settings.most,
         health_path=settings.health,
         metrics_path=settings.metrics,
         timeouts=settings.timeouts,
+    )
+
+
+def build_mounted(settings: UpstreamSettings, handler: Handler, random: Random) -> Upstream:
+    """A model of a file that runs in this process."""
+    reach, timeouts = Inside(handler), settings.timeouts
+    return Upstream(
+        settings.name, reach, random, api=settings.api, base="", most=settings.most, timeouts=timeouts
     )
 
 
@@ -78,6 +91,7 @@ def build_model(settings: ModelSettings, upstreams: Mapping[str, Upstream]) -> M
         hedge_s=settings.hedge_s,
         deadline_s=settings.deadline_s,
         queue_s=settings.queue_s,
+        longest_tokens=settings.longest_tokens,
     )
 
 
@@ -87,13 +101,18 @@ def build_telemetry(settings: TelemetrySettings, readings: Sequence[Family]) -> 
     if settings.log:
         try:
             log = Log(
-                sys.stderr.buffer if settings.log == "-" else Path(settings.log).expanduser().open("ab")
+                sys.stderr.fileno() if settings.log == "-" else _opened(Path(settings.log).expanduser())
             )
         except OSError as error:
             raise ServingError(f"the log {settings.log} cannot be written: {error.strerror}") from None
     if settings.traces:
         exporter = Exporter(settings.traces, "datahall")
     return Telemetry(log, exporter, readings)
+
+
+def _opened(path: Path) -> int:
+    """A file to add to; a pipe must have its reader."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
 
 
 def secret_of(place: str, upstream: str) -> str:

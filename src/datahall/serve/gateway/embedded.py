@@ -1,4 +1,4 @@
-"""A gateway without a file: one model, in this process, with keys, limits and books as any other."""
+"""Models in the gateway's own process, with keys, limits and books as any other: the one of the house, and files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datahall.serve.config.settings import ModelSettings, ServerSettings, Settin
 from datahall.serve.gateway.running import Running, run_gateway
 from datahall.serve.modelserver.llm.app import embedded
 from datahall.serve.modelserver.llm.weights import NAME, Say
+from datahall.serve.modelserver.mounted import mounted
 
 UPSTREAM = "embedded"
 
@@ -22,3 +23,10 @@ async def run_embedded(server: ServerSettings, when_ready: Callable[[Running], N
         return await run_gateway(settings, when_ready, {UPSTREAM: model})
     finally:
         await model.chat.close()
+
+
+async def run_mounted(settings: Settings, when_ready: Callable[[Running], None]) -> bool:
+    """Load the models of files that upstreams are, and serve them until told to end."""
+    files = {one.name: one.file for one in settings.upstreams if one.file}
+    async with mounted(files) as handlers:
+        return await run_gateway(settings, when_ready, handlers)

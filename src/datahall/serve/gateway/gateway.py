@@ -12,27 +12,23 @@ from typing import Any
 import msgspec
 
 from datahall.serve.gateway import way
+from datahall.serve.gateway.described import KINDS, MODELS, description
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
+from datahall.serve.http.browsers import is_from_elsewhere
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
+from datahall.serve.openapi import PATH
 from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.retry_budget import RetryBudget
-
-KINDS: dict[str, Kind] = {
-    "/v1/chat/completions": "chat",
-    "/v1/completions": "completions",
-    "/v1/embeddings": "embeddings",
-    "/v1/messages": "messages",
-}
-MODELS = "/v1/models"
 
 
 class Gateway:
@@ -68,13 +64,17 @@ class Gateway:
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         """Answer one request; only what asks an upstream takes time."""
-        kind = KINDS.get(exchange.request.path)
+        path = exchange.request.path
+        is_inference = path == inference.ROOT or path.startswith(f"{inference.ROOT}/")
+        kind = KINDS.get(path) or ("infer" if is_inference and inference.is_call(path) else None)
         if kind is not None:
             return way.answer(self, exchange, kind)
         try:
+            if is_inference:
+                return inference.answer(self, exchange)
             self._answer(exchange)
         except Refused as refused:
-            refused.send(exchange, self.next_id())
+            refused.send(exchange, self.next_id(), "infer" if is_inference else None)
         return None
 
     def watch(self, exchange: Exchange) -> None:
@@ -83,6 +83,14 @@ class Gateway:
             self._show_metrics(exchange)
         else:
             self._health(exchange, exchange.request.path)
+
+    def lets_in(self, head: Request) -> bool:
+        """Whether the body behind a head is worth gathering: of nobody's it is not."""
+        try:
+            self.known(head, KINDS.get(head.path), time_ns())
+        except Refused:
+            return False
+        return True
 
     def known(self, request: Request, kind: Kind | None, now_ns: int) -> Key:
         """Whose request it is; refused where nobody's."""
@@ -122,7 +130,7 @@ class Gateway:
     def _answer(self, exchange: Exchange) -> None:
         request = exchange.request
         path = request.path
-        if path in ("/health", "/health/live", "/health/ready", "/metrics", MODELS) or path.startswith(
+        if path in ("/health", "/health/live", "/health/ready", "/metrics", MODELS, PATH) or path.startswith(
             f"{MODELS}/"
         ):
             if request.method not in ("GET", "HEAD"):
@@ -131,6 +139,8 @@ class Gateway:
                 self._health(exchange, path)
             elif path == "/metrics":
                 self._metrics(exchange)
+            elif path == PATH:
+                exchange.send(200, description())
             else:
                 self._models(exchange, path.removeprefix(MODELS).removeprefix("/"))
             return
@@ -151,7 +161,7 @@ class Gateway:
         exchange.send(200 if is_ready or path == "/health/live" else 503, body)
 
     def _metrics(self, exchange: Exchange) -> None:
-        if not self._has_open_metrics:
+        if not self._has_open_metrics or is_from_elsewhere(exchange.request, "localhost"):
             raise Refused(404, "nothing is at /metrics here", "not_found")
         self._show_metrics(exchange)
 

@@ -20,6 +20,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     num_retries: int = 2
     hedge_s: float = 0.0  # after which a second upstream is asked as well; 0: never
     deadline_s: float = 600.0
+    longest_tokens: int = 4096  # of an answer whose length a request leaves to the model
     queue_s: float = 30.0  # that a request may wait for room
 
     @property

@@ -19,11 +19,12 @@ ENDS = (
 class Passage:
     """Lets whole events through, so that a stream that dies within one can still say so."""
 
-    __slots__ = ("_hides_usage", "_rest", "is_ended", "num_events", "usage")
+    __slots__ = ("_hides_usage", "_rest", "is_ended", "num_bytes", "num_events", "usage")
 
     def __init__(self, hides_usage: bool) -> None:
         self._hides_usage = hides_usage  # the client did not ask for the event that says it
         self._rest = b""
+        self.num_bytes = 0
         self.num_events = 0
         self.is_ended = False  # not only over: the upstream has said its last
         self.usage: Usage | None = None
@@ -43,6 +44,7 @@ class Passage:
             piece, self._rest = piece[:end], piece[end:]
             if len(self._rest) > MOST_EVENT_BYTES:
                 raise Interrupted(f"an event of more than {MOST_EVENT_BYTES} bytes")
+        self.num_bytes += len(piece)
         self.num_events += piece.count(b"\n\n")
         if not self.is_ended:
             self.is_ended = is_end(piece)
@@ -73,7 +75,7 @@ class Passage:
     def _read(self, piece: bytes) -> bytes:
         kept = []
         for block in piece.split(b"\n\n")[:-1]:
-            usage, is_alone = usage_of_chunk(data_of(block))
+            usage, is_alone = usage_of_chunk(data_of(block), self.num_bytes)
             if usage is not None:
                 before = self.usage
                 if before is not None and not usage.prompt:  # said at the beginning

@@ -23,8 +23,16 @@ Value = TypeVar("Value")
 
 BYTES_PER_TOKEN = 3  # of a prompt before anybody has counted it; English has about 4
 USUAL_TOKENS = 1024  # of an answer whose length is left to the model
+FEWEST_TOKENS = 256  # that such an answer is worth asking for
+TEMPLATE_TOKENS = 4096  # that a model may be told beside a prompt: roles, tools, what its maker adds
+ATTACHED_TOKENS = 65_536  # of a picture or a file that a prompt only names
 MOST_TOKENS = 1_000_000
+MOST_NAME = 200  # characters of a model
 MOST_CHOICES = 128
+MOST_PROMPTS = 16_384  # of one question
+# what would hold up everybody else while it is read, which nobody asks in earnest
+MOST_KEYS = 50_000  # colons outside of prompts
+MOST_PARTS = 200_000  # brackets or commas of what is taken apart
 PREFIX_BYTES = 1024  # of a prompt, by which requests are found alike
 PROMPTS: dict[Kind, tuple[str, ...]] = {
     "chat": ("messages", "tools"),
@@ -33,9 +41,27 @@ PROMPTS: dict[Kind, tuple[str, ...]] = {
     "messages": ("messages", "system", "tools"),
 }
 LENGTHS = ("max_completion_tokens", "max_tokens")
+LENGTH: dict[Kind, str] = {
+    "chat": "max_completion_tokens",
+    "completions": "max_tokens",
+    "messages": "max_tokens",
+}
+ATTACHED = (b'"image', b'"input_', b'"file', b'"document', b'"audio', b'"video')
 WITH_USAGE = msgspec.Raw(b'{"include_usage":true}')
 
+
+class _Prompts(msgspec.Struct):
+    """The parts of a body that may be long."""
+
+    messages: msgspec.Raw = msgspec.Raw()
+    tools: msgspec.Raw = msgspec.Raw()
+    prompt: msgspec.Raw = msgspec.Raw()
+    input: msgspec.Raw = msgspec.Raw()
+    system: msgspec.Raw = msgspec.Raw()
+
+
 _body = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_prompts = msgspec.json.Decoder(_Prompts)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,6 +82,31 @@ class Question(NamedTuple):
     hint: Hint
     priority: int
     body: Body
+    num_bytes: int
+    num_open: int = 0  # answers whose length is left to the model
+
+    def of_length(self, tokens: int, *, is_sent: bool) -> Question:
+        """The question with a length for each answer that has none, which the upstream is told or only held for it."""
+        estimate = Usage(self.estimate.prompt, 0, tokens * self.num_open)
+        if not is_sent:
+            return self._replace(estimate=estimate)
+        self.body[LENGTH[self.kind]] = msgspec.Raw(b"%d" % tokens)
+        return self._replace(estimate=estimate, num_open=0)
+
+    def believed(self, said: Usage) -> Usage:
+        """What an upstream says that it took, if that can be: a token of a prompt has a byte, an answer its length."""
+        prompt, completion = said.prompt, said.completion
+        if prompt > self.num_bytes + TEMPLATE_TOKENS:
+            parts = b"".join(
+                bytes(memoryview(self.body[name])) for name in PROMPTS[self.kind] if name in self.body
+            )
+            attached = sum(parts.count(word) for word in ATTACHED)
+            prompt = min(prompt, self.num_bytes + TEMPLATE_TOKENS + attached * ATTACHED_TOKENS)
+        if not self.num_open:
+            completion = min(completion, self.estimate.completion)
+        if (prompt, completion) == (said.prompt, said.completion):
+            return said
+        return Usage(prompt, min(said.cached, prompt), completion)
 
     def for_model(self, model: str, other: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> bytes:
         """The body as an upstream gets it, which calls the model by its own name and always says what it took.
@@ -63,7 +114,12 @@ class Question(NamedTuple):
         `other` puts it into another language first.
         """
         if other is not None:
-            said = other(msgspec.json.decode(_encode(self.body)))
+            whole = _encode(self.body)
+            if whole.count(b"{") + whole.count(b"[") > MOST_PARTS:
+                raise Refused(
+                    400, f"of more than {MOST_PARTS} parts, for an upstream of another API", "not_offered"
+                )
+            said = other(msgspec.json.decode(whole))
             return _encode({**said, "model": model})
         body = self.body
         body["model"] = msgspec.Raw(_encode(model))
@@ -75,11 +131,12 @@ class Question(NamedTuple):
 def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: str) -> Question:
     """Read a request for a model, or refuse it."""
     try:
+        hold_to_few_keys(data)
         body = _body.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON object: {error}", "invalid_json") from None
     model = _value(body, "model", str, "")
-    if not model or len(model) > 200:
+    if not model or len(model) > MOST_NAME:
         raise Refused(400, "model names the model that is asked", "invalid_value", param="model")
     streams = _value(body, "stream", bool | None, None)  # type: ignore[arg-type]
     is_stream = bool(streams) and kind != "embeddings"
@@ -95,29 +152,54 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
         raise Refused(400, f"{PROMPTS[kind][0]} is missing", "missing_value", param=PROMPTS[kind][0])
     prompt = memoryview(body[PROMPTS[kind][0]])
     first = owner.encode() + b"\0"
-    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), _session(first, body, header))
+    hint = Hint(first + bytes(prompt[:PREFIX_BYTES]), session_of(first, body, header))
     num_prompts, num_numbers = _counted(body, kind)
-    answers = 0 if kind == "embeddings" else _most_tokens(body) * num_prompts
-    estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, answers)
+    completion = num_open = 0
+    if kind != "embeddings":
+        length, num_answers = _said_length(body), _num_choices(body) * num_prompts
+        completion = (length or USUAL_TOKENS) * num_answers
+        num_open = 0 if length else num_answers
+    estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, completion)
     return Question(
-        kind, model, is_stream, wants_usage, estimate, hint, _priority(header("x-priority")), body
-    )
+        kind, model, is_stream, wants_usage, estimate, hint, priority_of(header("x-priority")), body, len(data),
+        num_open,
+    )  # fmt: skip
+
+
+def hold_to_few_keys(data: bytes) -> None:
+    """Refuse a body of so many keys that to make a table of them would take long; within a prompt none is made."""
+    if data.count(b":") <= MOST_KEYS:
+        return
+    found = _prompts.decode(data)
+    parts = (found.messages, found.tools, found.prompt, found.input, found.system)
+    if data.count(b":") - sum(bytes(memoryview(part)).count(b":") for part in parts) > MOST_KEYS:
+        raise Refused(400, f"more than {MOST_KEYS} keys beside the prompt", "invalid_value")
 
 
 def _counted(body: Body, kind: Kind) -> tuple[int, int]:
-    """Prompts of a question, each of which is answered, and tokens that it gives as numbers."""
+    """Prompts of a question, each of which is answered, and tokens that it gives as numbers, by their commas."""
     if kind not in ("completions", "embeddings"):
         return 1, 0
-    said: Any = _value(body, PROMPTS[kind][0], object, None)
-    if not isinstance(said, list) or not said:
+    name = PROMPTS[kind][0]
+    said = bytes(memoryview(body[name]))
+    if not said.startswith(b"["):
         return 1, 0
-    if isinstance(said[0], int):
-        return 1, len(said)
-    return len(said), sum(len(one) for one in said if isinstance(one, list))
+    if b'"' not in said:
+        prompts, numbers = max(1, said.count(b"[") - 1), said.count(b",") + 1
+    else:
+        numbers = 0
+        marks = said.replace(b"\\\\", b"")
+        prompts = (marks.count(b'"') - marks.count(b'\\"')) // 2
+        if prompts <= MOST_PROMPTS:  # or else it is too many, and no list is made of them
+            kind_of_list: Any = list[msgspec.Raw] if said.count(b",") <= MOST_PARTS else list[str]
+            prompts = len(_value(body, name, kind_of_list, []))
+    if prompts > MOST_PROMPTS:
+        raise Refused(400, f"{name} has more than {MOST_PROMPTS} parts", "invalid_value", param=name)
+    return prompts, numbers
 
 
-def _most_tokens(body: Body) -> int:
-    """How many tokens the answer to a prompt may have, of all its choices together: by the longest that is said."""
+def _said_length(body: Body) -> int:
+    """How many tokens an answer may have, by the longest that is said; 0 where none is."""
     said = []
     for name in LENGTHS:
         if name in body:
@@ -125,7 +207,11 @@ def _most_tokens(body: Body) -> int:
             if length is not None and not 1 <= length <= MOST_TOKENS:
                 raise Refused(400, f"{name} is 1 to {MOST_TOKENS}", "invalid_value", param=name)
             said += [length] if length else []
-    most = max(said, default=USUAL_TOKENS)
+    return max(said, default=0)
+
+
+def _num_choices(body: Body) -> int:
+    """How many answers a prompt may have."""
     choices = 1
     for name in ("n", "best_of"):
         if name in body:
@@ -133,10 +219,10 @@ def _most_tokens(body: Body) -> int:
             if count is not None and not 1 <= count <= MOST_CHOICES:
                 raise Refused(400, f"{name} is 1 to {MOST_CHOICES}", "invalid_value", param=name)
             choices = max(choices, count or 1)
-    return most * choices
+    return choices
 
 
-def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
+def session_of(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     named = header("x-session-id")
     if named:
         return first + named.encode()
@@ -146,7 +232,7 @@ def _session(first: bytes, body: Body, header: Callable[[str], str]) -> bytes:
     return b""
 
 
-def _priority(word: str) -> int:
+def priority_of(word: str) -> int:
     if not word:
         return NORMAL
     if word not in PRIORITIES:

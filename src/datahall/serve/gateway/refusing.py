@@ -1,4 +1,4 @@
-"""How a request that is not answered is refused: OpenAI's form of an error, and Anthropic's on its own route."""
+"""How a request that is not answered is refused: OpenAI's form of an error, and others' on their own routes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from math import ceil
 
 import msgspec
 
+from datahall.scenario.words import Route
 from datahall.serve.http import Exchange, error_body
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.upstreams.routing import Target
@@ -42,17 +43,22 @@ class Refused(Exception):
     def by_ledger(cls, refusal: Refusal) -> Refused:
         return cls(refusal.status, refusal.message, refusal.code, retry_after_s=refusal.retry_after_s)
 
-    def body(self, is_anthropic: bool) -> bytes:
-        if is_anthropic:
-            kind = _ANTHROPIC.get(self.status, "api_error")
-            return msgspec.json.encode({"type": "error", "error": {"type": kind, "message": self.message}})
-        kind = "insufficient_quota" if self.code == "insufficient_quota" else ""
-        return error_body(self.status, self.message, code=self.code, kind=kind, param=self.param)
+    def body(self, kind: Route | None = None) -> bytes:
+        """As who asks so reads it."""
+        if kind == "predict":
+            return msgspec.json.encode({"detail": self.message})
+        if kind == "infer":
+            return msgspec.json.encode({"error": self.message})
+        if kind == "messages":
+            wrong = _ANTHROPIC.get(self.status, "api_error")
+            return msgspec.json.encode({"type": "error", "error": {"type": wrong, "message": self.message}})
+        wrong = "insufficient_quota" if self.code == "insufficient_quota" else ""
+        return error_body(self.status, self.message, code=self.code, kind=wrong, param=self.param)
 
-    def send(self, exchange: Exchange, request_id: str, is_anthropic: bool = False) -> None:
+    def send(self, exchange: Exchange, request_id: str, kind: Route | None = None) -> None:
         headers = [("x-request-id", request_id)]
         if self.status == 401:
             headers.append(("www-authenticate", "Bearer"))
         if self.retry_after_s is not None:
             headers.append(("retry-after", str(max(1, ceil(self.retry_after_s)))))
-        exchange.send(self.status, self.body(is_anthropic), headers)
+        exchange.send(self.status, self.body(kind), headers)

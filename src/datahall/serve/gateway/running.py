@@ -12,20 +12,20 @@ import msgspec
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.config.settings import Settings
-from datahall.serve.config.values import is_loopback
 from datahall.serve.ending import serve_until_told
 from datahall.serve.gateway.build import build_models, build_telemetry, close_all
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.readings import of_lines, of_upstreams
 from datahall.serve.http import Handler, serve
+from datahall.serve.http.browsers import guarded, is_loopback
 from datahall.serve.http.tls import server_tls
 from datahall.serve.ledger.folder import Folder, usual_folder
 from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.keys import create, key_named
 from datahall.serve.ledger.ledger import Ledger
-from datahall.serve.telemetry.readings import of_cache, of_ledger, of_process
+from datahall.serve.telemetry.readings import of_cache, of_ledger, of_loop, of_process
 from datahall.serve.upstreams.probe import watch
 
 FIRST_KEY = "first"
@@ -50,10 +50,12 @@ async def run_gateway(
     random = Random()
     models, upstreams = build_models(settings, random, handlers or {})
     folder = Folder(Path(settings.server.state).expanduser() if settings.server.state else usual_folder())
-    anybody = None if settings.server.has_auth else _anybody(folder)
+    with folder.written():
+        anybody = None if settings.server.has_auth else _anybody(folder)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
-    telemetry = build_telemetry(settings.telemetry, [*of_ledger(ledger), *of_process()])
+    readings = [*of_ledger(ledger), *of_process(), *of_loop(asyncio.get_running_loop())]
+    telemetry = build_telemetry(settings.telemetry, readings)
     asking = asyncio.ensure_future(watch(upstreams))
     try:
         told = settings.server
@@ -73,12 +75,14 @@ async def run_gateway(
         if answers is not None:
             families += of_cache(answers.cache)
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
-        server = await serve(gateway, (told.host, told.port), told.limits, tls)
+        front: Handler = gateway if told.has_auth else guarded(gateway, told.host)
+        server = await serve(front, (told.host, told.port), told.limits, tls, gateway.lets_in)
         watched = settings.telemetry.metrics
-        watching = None if watched is None else await serve(gateway.watch, watched)
+        watching = None if watched is None else await serve(guarded(gateway.watch, watched[0]), watched)
         secret = ""
         if told.has_auth:  # not before it listens: a secret is shown once
-            secret = _first_key(folder)
+            with folder.written():
+                secret = _first_key(folder)
             ledger.reload(time_ns())
         host = f"[{told.host}]" if ":" in told.host else told.host
         scheme = "https" if tls else "http"

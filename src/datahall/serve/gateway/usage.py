@@ -11,25 +11,38 @@ class _Details(msgspec.Struct):
     cached_tokens: int | None = 0
 
 
+class _Hidden(msgspec.Struct):
+    """Tokens of an answer that do not stand in it."""
+
+    reasoning_tokens: int | None = 0
+    rejected_prediction_tokens: int | None = 0
+
+
 class _Said(msgspec.Struct):
     """OpenAI's names and Anthropic's, whose prompt counts without what was cached."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Hidden | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
 
-    def usage(self) -> Usage:
+    def usage(self, num_bytes: int) -> Usage:
+        """As said, but of OpenAI's no more tokens than bytes of the answer have come, beside those that it hides."""
         if self.prompt_tokens is None and self.input_tokens is not None:
             cached = self.cache_read_input_tokens or 0
             prompt = self.input_tokens + cached + (self.cache_creation_input_tokens or 0)
             return Usage(prompt, cached, self.output_tokens or 0)
         details = self.prompt_tokens_details
         cached = (details.cached_tokens or 0) if details is not None else 0
-        return Usage(self.prompt_tokens or 0, cached, self.completion_tokens or 0)
+        completion = self.completion_tokens or 0
+        if completion > num_bytes:
+            hidden = self.completion_tokens_details or _Hidden()
+            num_bytes += max(0, hidden.reasoning_tokens or 0) + max(0, hidden.rejected_prediction_tokens or 0)
+        return Usage(self.prompt_tokens or 0, cached, min(completion, num_bytes))
 
 
 class _Message(msgspec.Struct):
@@ -55,17 +68,17 @@ def usage_of(body: bytes) -> Usage | None:
         said = _answer.decode(body).usage
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return None if said is None else said.usage()
+    return None if said is None else said.usage(len(body))
 
 
-def usage_of_chunk(data: bytes) -> tuple[Usage | None, bool]:
-    """What a piece of a stream says, and whether it says nothing else."""
+def usage_of_chunk(data: bytes, num_bytes: int) -> tuple[Usage | None, bool]:
+    """What a piece of a stream of so many bytes says, and whether it says nothing else."""
     try:
         answer = _answer.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, False
     if answer.message is not None and answer.message.usage is not None:
-        return answer.message.usage.usage(), False
+        return answer.message.usage.usage(num_bytes), False
     if answer.usage is None:
         return None, False
-    return answer.usage.usage(), answer.choices is not None and not answer.choices
+    return answer.usage.usage(num_bytes), answer.choices is not None and not answer.choices

@@ -7,6 +7,7 @@ Whatever happens on it, what was admitted is settled exactly once: in full, for 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -15,8 +16,9 @@ from datahall.serve.gateway.attempts import Answer, Attempts
 from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
-from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, read_question
+from datahall.serve.gateway.question import BYTES_PER_TOKEN, FEWEST_TOKENS, Kind, Question, read_question
 from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.speech.inference import CALLS, Call, read_call
 from datahall.serve.gateway.speech.translation import Translation
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
@@ -91,7 +93,12 @@ class Way:
         if request.method != "POST":
             raise Refused(405, f"{request.path} is asked by POST", "method_not_allowed")
         self.key = gateway.known(request, self._kind, self._began_ns)
-        question = self._question = read_question(self._kind, request.body, request.header, self.key.customer)
+        customer = self.key.customer
+        if self._kind in CALLS:
+            question: Question = read_call(self._kind, request, gateway, customer)
+        else:
+            question = read_question(self._kind, request.body, request.header, customer)
+        self._question = question
         model = gateway.models.get(question.model)
         if model is None:
             raise unknown(question.model)
@@ -103,6 +110,8 @@ class Way:
     async def recall(self, answers: Answers) -> bool:
         """Give again what the same tenant was answered to the same; whether there was anything."""
         question, key, request = self._question, self.key, self._exchange.request
+        if isinstance(question, Call):
+            return False
         assert question is not None
         assert key is not None
         kept, keeping = await answers.recall(
@@ -128,10 +137,26 @@ class Way:
         assert question is not None
         assert key is not None
         others = gateway.others[question.model]
+        if question.num_open:
+            question = self._question = self._held_to_length(question, key, others)
         reservation = gateway.ledger.admit(key, question.model, question.estimate, self._began_ns, others)
         if isinstance(reservation, Refusal):
             raise Refused.by_ledger(reservation)
         self._reservation = reservation
+
+    def _held_to_length(self, question: Question, key: Key, others: Sequence[str]) -> Question:
+        """A length for an answer that has none said; of a key whose means have an end, what they allow."""
+        longest = self._gateway.models[question.model].longest_tokens
+        room = self._gateway.ledger.room(
+            key, question.model, question.estimate.prompt, self._began_ns, others
+        )
+        if room is None:
+            return question.of_length(longest, is_sent=False)
+        length = max(min(FEWEST_TOKENS, longest), min(longest, room // question.num_open))
+        if length < longest and self._keeping is not None:  # nobody else is to have so short an answer
+            self._keeping.end(is_left=True)
+            self._keeping = None
+        return question.of_length(length, is_sent=True)
 
     async def ask(self) -> None:
         """Have it answered by an upstream, and pass on what it says."""
@@ -153,12 +178,15 @@ class Way:
         status, body = answer.response.status, answer.first
         self._status = status
         if status < 400:
-            usage = usage_of(body)
-            if usage is None:  # it does not say: what can be counted
+            if isinstance(question, Call):
+                usage = question.estimate
+            elif (said := usage_of(body)) is None:  # it does not say: what can be counted
                 completion = min(len(body) // BYTES_PER_TOKEN, question.estimate.completion)
                 usage = Usage(question.estimate.prompt, 0, completion)
-            elif self._keeping is not None and self._served == question.model:
-                self._keeping.keep_whole(usage, body, self._began_ns)
+            else:
+                usage = question.believed(said)
+                if self._keeping is not None and self._served == question.model:
+                    self._keeping.keep_whole(usage, body, self._began_ns)
             self._usage = usage
             self._result = "answered"
         else:
@@ -180,18 +208,24 @@ class Way:
             while piece:
                 self._pass_on(passage.feed(piece), translation, keeping)
                 if exchange.must_wait:
-                    await exchange.drain()
+                    async with asyncio.timeout_at(self._latest_s):
+                        await exchange.drain()
                 piece = await response.piece()
             self._pass_on(passage.rest(), translation, keeping)
+        except TimeoutError:  # who does not read cannot be told so
+            self._code = "deadline_exceeded"
+            self.settle()
+            exchange.abort()
+            return
         except Failure as failure:
             self._result = "failed"
             broken = Refused(502, f"the answer broke off: {failure}", "upstream_failed")
-            is_anthropic = question.kind == "messages"
-            exchange.write(event(broken.body(is_anthropic), "error" if is_anthropic else ""))
+            named = "error" if question.kind == "messages" else ""
+            exchange.write(event(broken.body(question.kind), named))
         else:
             self._result = "answered"
             if keeping is not None and passage.usage is not None:
-                keeping.keep_stream(passage.usage, self._began_ns)
+                keeping.keep_stream(question.believed(passage.usage), self._began_ns)
         self.settle()
         exchange.end()
 
@@ -213,7 +247,7 @@ class Way:
             if reservation is not None:
                 self._gateway.ledger.release(reservation)
         self.settle()
-        refused.send(self._exchange, self.request_id, is_anthropic=self._kind == "messages")
+        refused.send(self._exchange, self.request_id, self._kind)
 
     def settle(self) -> None:
         """Charge what was delivered and tell of it, before the client sees the end or when the way ends, but once."""
@@ -226,7 +260,7 @@ class Way:
         if self._keeping is not None:
             self._keeping.end(is_left=self._result == "cancelled")
         if self._passage is not None and self._question is not None:
-            self._usage = self._passage.delivered(self._question.estimate)
+            self._usage = self._question.believed(self._passage.delivered(self._question.estimate))
         charged_nano_usd = 0
         if reservation is not None:
             wasted = attempts.wasted if attempts is not None else []
@@ -259,6 +293,7 @@ class Way:
             charged_nano_usd=charged_nano_usd,
             saved_nano_usd=self._saved_nano_usd,
             num_attempts=attempts.num_sent if attempts is not None else 0,
+            failures=tuple(attempts.failures) if attempts is not None else (),
             trace=self._trace,
         )
 

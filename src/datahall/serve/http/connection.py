@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_JOINED_BYTES = 64 * 1024  # a body up to this is copied behind its head, to go out in one call
 MOST_UNREAD_BYTES = 256 * 1024  # of an answer, before its writer is asked to wait
+MOST_AHEAD_BYTES = 64 * 1024  # that a client may send of its next requests while it waits for an answer
 
 
 class Connection(asyncio.Protocol):
@@ -34,6 +35,10 @@ class Connection(asyncio.Protocol):
         self._refused: Refused | None = None  # to be said after what was asked before it
         self._is_deaf = False  # what still comes is dropped
         self._unread_bytes = 0
+        self._ahead_bytes = 0  # of requests after the one that is answered
+        self._held_bytes = 0  # of a request that has not come whole
+        self._is_new = True  # nothing has been asked
+        self._is_let_in = False  # the head of what is coming has been looked at
 
     # what the transport calls
 
@@ -42,7 +47,7 @@ class Connection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(MOST_UNREAD_BYTES)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self._reader = Reader(self._server.limits, address, self._on_head, self._on_request)
+        self._reader = Reader(self._server.limits, address, self._on_request)
         if not self._server.welcome(self):
             self._refuse(Refused(503, "too many connections"))
             return
@@ -51,25 +56,28 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_deaf:
             return
-        was_between = self._reader.is_between
+        reader = self._reader
+        was_between = reader.is_between
         try:
-            self._reader.feed(data)
+            reader.feed(data)
+            if not reader.is_between or self._held_bytes:
+                self._gather()
         except Refused as refused:
             self._is_deaf = True
             self._refused = refused
         if self.current is None:
             self._next()
-            if self.current is None and was_between and not self._reader.is_between:
+            if self.current is None and was_between and not reader.is_between:
                 self._await_head()
-        elif self._waiting:
-            self.transport.pause_reading()  # whoever asks before he is answered waits
+        else:
+            self._look_ahead(len(data))
 
     def eof_received(self) -> None:
         """A client that says no more is taken to have left: the transport closes."""
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         self._is_deaf = True
-        self._server.part(self)
+        self._server.part(self, self._held_bytes)
         self._reader.close()
         self._waiting.clear()
         self.resume_writing()
@@ -108,7 +116,9 @@ class Connection(asyncio.Protocol):
 
     def _await_head(self) -> None:
         limits, reader = self._server.limits, self._reader
-        wait_s = limits.idle_s if reader.is_between else limits.body_s if reader.in_body else limits.head_s
+        wait_s = limits.body_s if reader.in_body else limits.head_s
+        if reader.is_between:
+            wait_s = min(limits.idle_s, limits.head_s) if self._is_new else limits.idle_s
         self.deadline_s = self._loop.time() + wait_s
 
     def _await_reading(self) -> None:
@@ -116,15 +126,41 @@ class Connection(asyncio.Protocol):
         self._unread_bytes = self.transport.get_write_buffer_size()
         self.deadline_s = self._loop.time() + self._server.limits.write_s
 
+    # what has not come whole
+
+    def _gather(self) -> None:
+        """Wait for the rest of a request, if its head lets it in and there is room for it."""
+        reader, server = self._reader, self._server
+        if reader.in_body and not self._is_let_in:
+            self._is_let_in = True
+            head = reader.head()
+            if not server.lets_in(head):
+                reader.cut()
+            elif self.current is None and not self._waiting:
+                server.awaited.pop(self, None)
+                self.deadline_s = self._loop.time() + server.limits.body_s
+                if head.headers.get("expect", "").lower() == "100-continue":
+                    self.transport.write(framing.CONTINUE)
+        held_bytes = reader.held_bytes
+        server.hold(held_bytes - self._held_bytes)
+        self._held_bytes = held_bytes
+
+    def _look_ahead(self, num_bytes: int) -> None:
+        """Read on while a request is answered, as only who reads sees the client leave.
+
+        Who asks for too much before he is answered is not answered to all of it (RFC 9112, 9.3.2).
+        """
+        self._ahead_bytes += num_bytes
+        if self._waiting and self._ahead_bytes > MOST_AHEAD_BYTES:
+            self._is_deaf = True
+            self._refused = None
+            request, _ = self._waiting.pop()
+            self._waiting.append((request, False))
+
     # what the reader calls
 
-    def _on_head(self, is_expecting: bool) -> None:
-        if self.current is None and not self._waiting:
-            self.deadline_s = self._loop.time() + self._server.limits.body_s
-            if is_expecting:
-                self.transport.write(framing.CONTINUE)
-
     def _on_request(self, request: Request, keep: bool) -> None:
+        self._is_new = self._is_let_in = False
         self._waiting.append((request, keep))
         if not keep:
             self._is_deaf = True
@@ -134,6 +170,7 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         """Hand the next request to the handler, or say what was wrong with what came after the last."""
         if self._waiting:
+            self._server.awaited.pop(self, None)
             self.deadline_s = NEVER
             request, keep = self._waiting.popleft()
             self.current = WireExchange(self, request, keep and not self._server.is_closing)
@@ -155,13 +192,16 @@ class Connection(asyncio.Protocol):
             )  # a handler that answers at once would call itself for each of many
             return
         if not self._is_deaf:
+            self._ahead_bytes = 0
+            if not self._is_let_in:
+                self._server.awaited[self] = None
             self._await_head()
 
     def _go_on(self) -> None:
         if self.current is None and not self.transport.is_closing():
             self._next()
             if not self._waiting:
-                self.transport.resume_reading()
+                self._ahead_bytes = 0
 
     def close_if_idle(self) -> None:
         """The server goes: a connection without a request is closed now, another after its answer."""
@@ -172,10 +212,14 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, refused: Refused) -> None:
         self._is_deaf = True
-        body = framing.error_body(refused.status, refused.message, code="bad_request")
+        is_ours = refused.status == 503
+        again = "retry-after: 1\r\n" if is_ours else ""
+        body = framing.error_body(
+            refused.status, refused.message, code="overloaded" if is_ours else "bad_request"
+        )
         head = (
             f"{framing.status_line(refused.status)}content-type: application/json\r\n"
-            f"content-length: {len(body)}\r\ndate: {framing.date()}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\ndate: {framing.date()}\r\n{again}connection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
         self._close()

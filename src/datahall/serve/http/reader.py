@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import httptools
 
+from datahall.serve.http import framing
 from datahall.serve.http.failures import Refused
 from datahall.serve.http.limits import Limits
 from datahall.serve.http.request import Request
@@ -30,20 +31,18 @@ class Reader:
     """Reads the requests of one connection, one after another."""
 
     __slots__ = (
-        "_body", "_headers", "_limits", "_num_bytes", "_num_headers", "_on_head", "_on_request", "_parser", "_peer",
-        "_target", "in_body", "is_between",
+        "_body", "_headers", "_limits", "_num_headers", "_on_request", "_parser", "_peer", "_target", "in_body",
+        "is_between", "num_bytes",
     )  # fmt: skip
 
     def __init__(
         self,
         limits: Limits,
         peer: str,
-        on_head: Callable[[bool], None],
         on_request: Callable[[Request, bool], None],
     ) -> None:
         self._limits = limits
         self._peer = peer
-        self._on_head = on_head  # told whether the client waits for a word before it sends the body
         self._on_request = on_request  # told the request and whether the connection may be kept
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self.is_between = True  # nothing has come of the next request
@@ -55,11 +54,11 @@ class Reader:
         if parser is None:
             return
         self.is_between = False
-        self._num_bytes += len(data)
+        self.num_bytes += len(data)
         try:
             parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._parser = None  # another protocol is not spoken: the request is answered as it stands
+        except httptools.HttpParserUpgrade as upgrade:
+            self._pass_over_upgrade(parser, data[upgrade.args[0] :])
             return
         except httptools.HttpParserCallbackError as error:
             if isinstance(error.__context__, Refused):
@@ -76,21 +75,65 @@ class Reader:
         """Part from the parser, which holds this reader too."""
         self._parser = None
 
+    @property
+    def held_bytes(self) -> int:
+        """What is kept of a request that has not come whole."""
+        return 0 if self.is_between else max(self.num_bytes, len(self._body))
+
+    def head(self) -> Request:
+        """The request that is coming, without its body."""
+        parser = self._parser
+        assert parser is not None
+        path, _, query = _local(self._target.decode("latin-1")).partition("?")
+        return Request(
+            parser.get_method().decode(),
+            path,
+            query,
+            self._headers,
+            b"",
+            self._peer,
+            parser.get_http_version(),
+        )
+
+    def cut(self) -> None:
+        """Read no more, and have the request answered without its body."""
+        request = self.head()
+        self._body = bytearray()
+        self._on_request(request, False)
+
+    def _pass_over_upgrade(self, parser: httptools.HttpRequestParser, rest: bytes) -> None:
+        """Read a request as if it had not asked for another protocol (RFC 9110, 7.8); a tunnel is none."""
+        method = parser.get_method()
+        if method == b"CONNECT":
+            raise Refused(400, "a tunnel is not opened here")
+        headers = dict(self._headers)
+        headers.pop("upgrade", None)
+        said = headers.pop("connection", "").split(",")
+        kept = ",".join(word for word in said if word.strip().lower() != "upgrade")
+        lines = framing.lines([*headers.items(), *([("connection", kept)] if kept else [])])
+        start = b"%b %b HTTP/%b\r\n" % (method, self._target, parser.get_http_version().encode())
+        self._begin()
+        self._parser = httptools.HttpRequestParser(self)
+        self.feed(start + lines.encode("latin-1") + b"\r\n" + rest)
+
     def _begin(self) -> None:
         self._target = b""
         self._headers: dict[str, str] = {}
         self._num_headers = 0
-        self._num_bytes = 0
+        self.num_bytes = 0  # that have come of the request
         self._body = bytearray()
         self.in_body = False
 
     def _hold_to_size(self) -> None:
-        if not self.in_body and self._num_bytes > self._limits.head_bytes:
+        if not self.in_body and self.num_bytes > self._limits.head_bytes:
             raise Refused(431, f"headers of more than {self._limits.head_bytes} bytes")
-        if self._num_bytes > self._limits.head_bytes + MOST_FRAMING * self._limits.body_bytes:
+        if self.num_bytes > self._limits.head_bytes + MOST_FRAMING * self._limits.body_bytes:
             raise Refused(413, "a body of too many too small chunks")
 
     # what the parser calls
+
+    def on_message_begin(self) -> None:
+        self.is_between = False
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -111,7 +154,7 @@ class Reader:
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
-        if parser is None:
+        if parser is None or parser.should_upgrade():
             return
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -128,8 +171,7 @@ class Reader:
         if int(headers.get("content-length", "0")) > self._limits.body_bytes:
             raise Refused(413, f"a body of more than {self._limits.body_bytes} bytes")
         self.in_body = True
-        self._num_bytes = 0
-        self._on_head(headers.get("expect", "").lower() == "100-continue")
+        self.num_bytes = 0
 
     def on_body(self, part: bytes) -> None:
         self._body += part
@@ -138,14 +180,14 @@ class Reader:
 
     def on_message_complete(self) -> None:
         parser = self._parser
-        if parser is None:
+        if parser is None or parser.should_upgrade():
             return
         path, _, query = _local(self._target.decode("latin-1")).partition("?")
         request = Request(
             parser.get_method().decode(), path, query, self._headers, bytes(self._body), self._peer,
             parser.get_http_version(),
         )  # fmt: skip
-        keep = parser.should_keep_alive() and not parser.should_upgrade()
+        keep = parser.should_keep_alive()
         self._begin()
         self.is_between = True
         self._on_request(request, keep)

@@ -6,24 +6,37 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 from datahall.errors import ScenarioError
 from datahall.serve.http.connection import Connection
 from datahall.serve.http.deadlines import Deadlines
 from datahall.serve.http.exchange import Exchange, Handler
+from datahall.serve.http.failures import Refused
 from datahall.serve.http.framing import error_body
-from datahall.serve.http.limits import Limits
+from datahall.serve.http.limits import Limits, most_connections
+from datahall.serve.http.request import Request
 
 BACKLOG = 2048
+Door: TypeAlias = Callable[[Request], bool]  # whether the body behind a head is worth gathering
 
 
 class Server:
     """What listens on one address."""
 
-    def __init__(self, handler: Handler, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, handler: Handler, limits: Limits, loop: asyncio.AbstractEventLoop, door: Door | None = None
+    ) -> None:
         self.limits = limits
         self.loop = loop
+        self._door = door
+        self._most_connections = most_connections(limits.num_connections)
+        self._gathered_bytes = 0
+        self.awaited: dict[
+            Connection, None
+        ] = {}  # that have asked nothing, and may have to go; the longest first
         self.is_closing = False
         self._handler = handler
         self._deadlines = Deadlines(loop)
@@ -34,11 +47,13 @@ class Server:
 
     async def listen(self, address: tuple[str, int] | str, tls: ssl.SSLContext | None) -> None:
         """Begin; a text is the path of a Unix socket."""
+        handshake_s = None if tls is None else self.limits.head_s
         try:
             if isinstance(address, str):
                 self._listening = await self.loop.create_unix_server(
-                    partial(Connection, self), address, ssl=tls, backlog=BACKLOG
-                )
+                    partial(Connection, self), address, ssl=tls, backlog=BACKLOG,
+                    ssl_handshake_timeout=handshake_s,
+                )  # fmt: skip
             else:
                 self._listening = await self.loop.create_server(
                     partial(Connection, self),
@@ -47,6 +62,7 @@ class Server:
                     ssl=tls,
                     backlog=BACKLOG,
                     reuse_address=True,
+                    ssl_handshake_timeout=handshake_s,
                 )
         except (OSError, OverflowError) as error:
             reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
@@ -93,12 +109,34 @@ class Server:
     # what connections say
 
     def welcome(self, connection: Connection) -> bool:
-        """Watch a connection; whether there is room for it."""
+        """Watch a connection; whether there is room for it, be it in place of who has asked nothing for longest."""
         self._connections.add(connection)
         self._deadlines.watch(connection)
-        return len(self._connections) <= self.limits.num_connections and not self.is_closing
+        has_room = not self.is_closing
+        if len(self._connections) > self._most_connections:
+            longest = next(iter(self.awaited), None)
+            if longest is None:
+                has_room = False
+            else:
+                del self.awaited[longest]
+                longest.transport.abort()
+        if has_room:
+            self.awaited[connection] = None
+        return has_room
 
-    def part(self, connection: Connection) -> None:
+    def lets_in(self, head: Request) -> bool:
+        """Whether the body behind a head is gathered; the handler says why not."""
+        return self._door is None or self._door(head)
+
+    def hold(self, num_bytes: int) -> None:
+        """Keep so much more of requests that have not come whole."""
+        if num_bytes > 0 and self._gathered_bytes + num_bytes > self.limits.gathered_bytes:
+            raise Refused(503, "too much is being sent here at once")
+        self._gathered_bytes += num_bytes
+
+    def part(self, connection: Connection, held_bytes: int) -> None:
+        self._gathered_bytes -= held_bytes
+        self.awaited.pop(connection, None)
         self._connections.discard(connection)
         self._deadlines.forget(connection)
         if not self._connections:
@@ -138,8 +176,12 @@ async def serve(
     address: tuple[str, int] | str = ("127.0.0.1", 0),
     limits: Limits | None = None,
     tls: ssl.SSLContext | None = None,
+    door: Door | None = None,
 ) -> Server:
-    """Answer requests with a handler until the server is closed."""
-    server = Server(handler, limits or Limits(), asyncio.get_running_loop())
+    """Answer requests with a handler until the server is closed.
+
+    The door is asked of a head whose body does not come with it; where it says no, the handler has the request without.
+    """
+    server = Server(handler, limits or Limits(), asyncio.get_running_loop(), door)
     await server.listen(address, tls)
     return server

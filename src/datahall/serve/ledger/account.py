@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.money import usd
+from datahall.serve.ledger.money import MTOK, Price, Usage, usd
 from datahall.serve.ledger.period import NEVER_NS, SECOND_NS, span_of
 from datahall.serve.ledger.window import Window
 
@@ -124,6 +125,20 @@ class Account:
         if self.spent + self.reserved + nano_usd > self.budget:
             return self._unpaid(nano_usd, now_ns)
         return None
+
+    def room(self, prompt: int, prices: Sequence[Price]) -> int | None:
+        """Tokens of an answer to a prompt that may be let in now, at the dearest of some prices; None: any number."""
+        room = []
+        if self.tokens.limit < NO_LIMIT:
+            room.append(self.tokens.left - prompt)
+        if self.budget < NO_LIMIT:
+            left = self.budget - self.spent - self.reserved
+            for price in prices:
+                for_answer = left - price.cost_nano_usd(Usage(prompt)) - 1  # which rounding may take
+                if price.output_nano_usd:
+                    room.append(for_answer * MTOK // price.output_nano_usd)
+            room.append(NO_LIMIT)
+        return min(room, default=None)
 
     def _unpaid(self, nano_usd: int, now_ns: int) -> Refusal:
         left = max(0, self.budget - self.spent - self.reserved)

@@ -26,12 +26,13 @@ class Desk(NamedTuple):
 def desk(state: str) -> Iterator[Desk]:
     """Open the books of a folder; what a gateway that was killed has left is brought into them first."""
     folder = Folder(Path(state).expanduser() if state else usual_folder())
-    store = folder.store()
-    try:
-        pepper, now_ns, is_held = folder.pepper(store), time_ns(), folder.hold()
-        if is_held:
-            recover(folder, store, now_ns)
-        yield Desk(store, pepper, now_ns, not is_held)
-    finally:
-        store.close()
-        folder.let_go()
+    with folder.written():
+        store = folder.store()
+        try:
+            pepper, now_ns, is_held = folder.pepper(store), time_ns(), folder.hold(is_brief=True)
+            if is_held:
+                recover(folder, store, now_ns)
+            yield Desk(store, pepper, now_ns, not is_held)
+        finally:
+            store.close()
+            folder.let_go()

@@ -57,18 +57,19 @@ class Ledger:
     def __init__(
         self, folder: Folder, models: Mapping[str, Price], now_ns: int, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
-        if not folder.hold():
-            raise ServingError(
-                f"another gateway keeps its ledger in {folder.path}",
-                field="state",
-                hint="stop it, or name another folder",
-            )
-        self._store = folder.store()
-        self._pepper = folder.pepper(self._store)
-        segment = recover(folder, self._store, now_ns)
-        self._next = self._store.begin() << STARTS_BITS
+        with folder.written():
+            if not folder.hold():
+                raise ServingError(
+                    f"another gateway keeps its ledger in {folder.path}",
+                    field="state",
+                    hint="stop it, or name another folder",
+                )
+            try:
+                self._open_books(folder, now_ns, segment_bytes)
+            except BaseException:
+                folder.let_go()
+                raise
         self._folder = folder
-        self._journal = Journal(folder.path, segment, segment_bytes)
         self._batch = Batch()
         self._unwritten: Batch | None = None  # what could not be written at the last commit
         self._lock, self._commit_lock = Lock(), Lock()
@@ -80,6 +81,18 @@ class Ledger:
         self.sell(models)
         self._read_keys(now_ns)
         self._store.wait_at_most(LOCKED_S)
+
+    def _open_books(self, folder: Folder, now_ns: int, segment_bytes: int) -> None:
+        """The tables, with all that whoever wrote last has left, and a new journal."""
+        self._store = folder.store()
+        try:
+            self._pepper = folder.pepper(self._store)
+            segment = recover(folder, self._store, now_ns)
+            self._next = self._store.begin() << STARTS_BITS
+            self._journal = Journal(folder.path, segment, segment_bytes)
+        except BaseException:
+            self._store.close()
+            raise
 
     def sell(self, models: Mapping[str, Price]) -> None:
         """Know the models that may be asked for, with their prices."""
@@ -144,6 +157,14 @@ class Ledger:
             )
             self._open[record.request] = reservation
             return reservation
+
+    def room(self, key: Key, model: str, prompt: int, now_ns: int, others: Sequence[str] = ()) -> int | None:
+        """Tokens of an answer to a prompt that fit what a key has left; None where nothing of it has an end."""
+        with self._lock:
+            account = self._accounts[key.id]
+            account.roll(now_ns)
+            prices = [self._models[name] for name in (model, *others) if name in self._models]
+            return account.room(prompt, prices)
 
     def settle(
         self,

@@ -9,6 +9,7 @@ from time import perf_counter
 
 import msgspec
 
+from datahall.serve.http.loop import nap_s
 from datahall.serve.load.prompt import prompt
 from datahall.serve.load.target import Sample, Target
 from datahall.workload.traffic.requests import Requests
@@ -56,9 +57,9 @@ def _rows(target: Target, what: Drive, random: Random) -> Iterator[tuple[int, fl
 
 
 async def _until(due_s: float, now_s: Callable[[], float]) -> None:
-    """Come back at that time or after it, never before: a loop that counts milliseconds wakes early."""
+    """Come back at that time, never before it, and no millisecond after it as a loop's own timers would."""
     while (left_s := due_s - now_s()) > 0.0:
-        await asyncio.sleep(left_s)
+        await asyncio.sleep(nap_s(left_s))
 
 
 async def _user(

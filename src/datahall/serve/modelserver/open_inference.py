@@ -49,17 +49,21 @@ class InferenceRequest(msgspec.Struct):
     parameters: dict[str, Any] = {}
 
 
-class _OutputTensor(msgspec.Struct):
+class OutputTensor(msgspec.Struct):
+    """One output, its data flat."""
+
     name: str
     shape: tuple[int, ...]
     datatype: str
     data: list[Any]
 
 
-class _InferenceResponse(msgspec.Struct, omit_defaults=True):
+class InferenceResponse(msgspec.Struct, omit_defaults=True):
+    """What `infer` answers."""
+
     model_name: str
     model_version: str
-    outputs: list[_OutputTensor]
+    outputs: list[OutputTensor]
     id: str = ""
 
 
@@ -146,9 +150,7 @@ class OpenInference:
             if None in outputs:
                 _fail(exchange, 500, f"{version.name} answered what JSON cannot hold: no finite number")
                 return
-            said = _InferenceResponse(
-                version.name, version.version, [one for one in outputs if one], asked.id
-            )
+            said = InferenceResponse(version.name, version.version, [one for one in outputs if one], asked.id)
             exchange.send(200, _ENCODER.encode(said))
 
         exchange.on_gone(version.submit(arrays, done).cancel)
@@ -184,11 +186,11 @@ def _wanted(version: Version, asked: list[RequestedOutput]) -> list[str]:
     return wanted
 
 
-def _output(name: str, array: Array) -> _OutputTensor | None:
+def _output(name: str, array: Array) -> OutputTensor | None:
     """An output as JSON has it, its data flat; nothing where a value is no finite number."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         return None
-    return _OutputTensor(name, array.shape, datatype_of(array), array.ravel().tolist())
+    return OutputTensor(name, array.shape, datatype_of(array), array.ravel().tolist())
 
 
 def _said_of(tensor: Tensor) -> dict[str, object]:

@@ -20,24 +20,28 @@ from datahall.serve.modelserver.shelf import Shelf
 from datahall.serve.modelserver.tensor import array_of
 
 
-class _PredictRequest(msgspec.Struct):
+class PredictRequest(msgspec.Struct):
     """What a client sends."""
 
     features: list[float]
 
 
-class _PredictResponse(msgspec.Struct):
+class PredictResponse(msgspec.Struct):
+    """What it is answered."""
+
     prediction: list[float]
     latency_ms: float
 
 
-class _HealthResponse(msgspec.Struct):
+class HealthResponse(msgspec.Struct):
+    """How the model does."""
+
     status: str
     model_loaded: bool
     avg_latency_ms: float
 
 
-_REQUESTS = msgspec.json.Decoder(_PredictRequest)
+_REQUESTS = msgspec.json.Decoder(PredictRequest)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -74,7 +78,7 @@ class Predict:
                     exchange.send(500, detail("the model answered what is no finite number"))
                     return
                 version.latencies_s.append(latency_s)
-                said = _PredictResponse(prediction.astype(float).tolist(), round(1e3 * latency_s, 2))
+                said = PredictResponse(prediction.astype(float).tolist(), round(1e3 * latency_s, 2))
                 exchange.send(200, _ENCODER.encode(said))
 
             exchange.on_gone(version.submit({declared.name: row}, done).cancel)
@@ -89,7 +93,7 @@ class Predict:
     def health(self, exchange: Exchange) -> None:
         """Whether the model is there, and how long its last answers took."""
         latency_s = self._shelf.get(self._name).mean_latency_s if self._is_loaded else 0.0
-        said = _HealthResponse(
+        said = HealthResponse(
             "healthy" if self._is_loaded else "loading", self._is_loaded, round(1e3 * latency_s, 2)
         )
         exchange.send(200, _ENCODER.encode(said))

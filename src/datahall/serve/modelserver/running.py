@@ -14,9 +14,11 @@ import msgspec
 
 from datahall.errors import DatahallError
 from datahall.serve.ending import serve_until_told
-from datahall.serve.http import serve
+from datahall.serve.http import Server, serve
+from datahall.serve.http.browsers import guarded
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
+from datahall.serve.modelserver.repository import Repository
 from datahall.serve.modelserver.runners.open import file_and_function, opened
 from datahall.serve.modelserver.shelf import Shelf
 from datahall.serve.modelserver.tensor import ANY
@@ -36,6 +38,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     batching: Batching = Batching()
     allow_pickle: tuple[str, ...] = ()  # names of files that may run code when they are loaded
     server_version: str = ""
+    admin: tuple[str, int] | None = None  # where models are loaded and unloaded; nothing: nowhere
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +47,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     name: str
     platform: str
+    admin_url: str  # nothing where there is none
     example: str  # a body for /predict; nothing where the model does not say how many features it takes
 
 
@@ -53,47 +57,59 @@ async def run_model(told: Told, when_ready: Callable[[Running], None], say: Say)
     shelf = Shelf()
     versions = map(str, count(1))
 
+    one_by_one = asyncio.Lock()
+
     async def load() -> None:
         opening = partial(opened, told.path, told.allow_pickle)
-        await shelf.swap(file.stem, opening, version=next(versions), batching=told.batching)
+        async with one_by_one:
+            await shelf.swap(file.stem, opening, version=next(versions), batching=told.batching)
 
     await load()
+    admin: Server | None = None
     try:
-        server = await serve(ModelServer(shelf, file.stem, told.server_version), (told.host, told.port))
-        running = _running(told, server.port, shelf.get(file.stem))
+        app = guarded(ModelServer(shelf, file.stem, told.server_version), told.host)
+        server = await serve(app, (told.host, told.port))
+        if told.admin is not None:
+            admin = await serve(guarded(Repository(shelf, {file.stem: load}), told.admin[0]), told.admin)
+        running = _running(told, server.port, admin, shelf.get(file.stem))
         with _reloading(load, say):
             return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))
     finally:
+        if admin is not None:
+            await admin.close()
         await shelf.close()
 
 
-def _running(told: Told, port: int, loaded: Version) -> Running:
-    host = f"[{told.host}]" if ":" in told.host else told.host
+def _running(told: Told, port: int, admin: Server | None, loaded: Version) -> Running:
     inputs = loaded.runner.inputs
     sides = inputs[0].shape
     width = sides[1] if len(sides) == 2 and len(inputs) == 1 else ANY
     return Running(
-        url=f"http://{host}:{port}",
+        url=_url(told.host, port),
+        admin_url=_url(told.admin[0], admin.port) if told.admin is not None and admin is not None else "",
         name=loaded.name,
         platform=loaded.runner.platform,
         example=f'{{"features":[{",".join("0" * width)}]}}' if 0 < width <= MOST_SHOWN else "",
     )
 
 
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 @contextmanager
 def _reloading(load: Callable[[], Coroutine[None, None, None]], say: Say) -> Iterator[None]:
-    """On SIGHUP load the file anew, one time after another; where it cannot be, the old one stays."""
-    loop, one_by_one = asyncio.get_running_loop(), asyncio.Lock()
+    """On SIGHUP load the file anew; where it cannot be, the old one stays."""
+    loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
     async def reload() -> None:
-        async with one_by_one:
-            try:
-                await load()
-            except DatahallError as error:
-                say(f"the model was not loaded anew: {error.message}")
-            else:
-                say("the model was loaded anew")
+        try:
+            await load()
+        except DatahallError as error:
+            say(f"the model was not loaded anew: {error.message}")
+        else:
+            say("the model was loaded anew")
 
     def begin() -> None:
         task = loop.create_task(reload())

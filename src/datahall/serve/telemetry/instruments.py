@@ -41,8 +41,11 @@ class _OfModel(msgspec.Struct, frozen=True):
 
 class _OfKey(msgspec.Struct, frozen=True):
     requests: Count
+    failures: Count
     tokens: Count
     charged: Count
+    duration: Distribution
+    first: Distribution
 
 
 class Instruments:
@@ -88,14 +91,26 @@ class Instruments:
         self._key_requests = Counter(
             "datahall_key_requests_total", "Requests of a key.", of_key, most=MOST_KEYS
         )
+        self._key_failures = Counter(
+            "datahall_key_failures_total", "Requests of a key that failed.", of_key, most=MOST_KEYS
+        )
         self._key_tokens = Counter("datahall_key_tokens_total", "Tokens of a key.", of_key, most=MOST_KEYS)
         self._key_charged = Counter(
             "datahall_key_charged_usd_total", "What a key was charged, in dollars.", of_key,
             unit=1 / NANO, most=MOST_KEYS,
         )  # fmt: skip
+        self._key_duration = Histogram(
+            "datahall_key_request_duration_seconds", "From a request of a key to the end of its answer.",
+            DURATIONS_S, of_key, most=MOST_KEYS,
+        )  # fmt: skip
+        self._key_first = Histogram(
+            "datahall_key_time_to_first_token_seconds", "From a request of a key to the first of its answer.",
+            FIRST_TOKENS_S, of_key, most=MOST_KEYS,
+        )  # fmt: skip
         self.families: list[Family] = [
             self._requests, self._refused, self._duration, self._first, self._per_token, self._tokens, self._charged,
-            self._saved, self._attempts, self._key_requests, self._key_tokens, self._key_charged,
+            self._saved, self._attempts, self._key_requests, self._key_failures, self._key_tokens, self._key_charged,
+            self._key_duration, self._key_first,
         ]  # fmt: skip
         self._models: dict[tuple[str, str], _OfModel] = {}
         self._keys: dict[str, _OfKey] = {}
@@ -110,7 +125,8 @@ class Instruments:
         model.results[told.result].value += 1
         model.attempts.value += told.num_attempts
         usage = told.usage
-        if told.result in ("answered", "cancelled"):
+        is_timed = told.result in ("answered", "cancelled")
+        if is_timed:
             model.duration.observe(told.duration_s)
             if told.first_ns:
                 model.first.observe(told.ttft_s)
@@ -124,6 +140,11 @@ class Instruments:
         if told.key:
             key = self._keys.get(told.key) or self._of_key(told.key, told.customer)
             key.requests.value += 1
+            key.failures.value += told.result == "failed"
+            if is_timed:
+                key.duration.observe(told.duration_s)
+                if told.first_ns:
+                    key.first.observe(told.ttft_s)
             key.tokens.value += usage.tokens
             key.charged.value += told.charged_nano_usd
 
@@ -150,9 +171,12 @@ class Instruments:
 
     def _of_key(self, key: str, customer: str) -> _OfKey:
         found = _OfKey(
-            self._key_requests.of(key, customer),
-            self._key_tokens.of(key, customer),
-            self._key_charged.of(key, customer),
+            requests=self._key_requests.of(key, customer),
+            failures=self._key_failures.of(key, customer),
+            tokens=self._key_tokens.of(key, customer),
+            charged=self._key_charged.of(key, customer),
+            duration=self._key_duration.of(key, customer),
+            first=self._key_first.of(key, customer),
         )
         if len(self._keys) < MOST_KEYS:
             self._keys[key] = found

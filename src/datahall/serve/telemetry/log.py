@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import deque
-from typing import BinaryIO
+from select import POLLOUT, poll
 
 import msgspec
 
@@ -11,15 +13,23 @@ from datahall.serve.ledger.money import usd
 from datahall.serve.telemetry.told import Told
 
 MOST_WAITING = 65536  # lines; later ones are lost, and counted
+MOST_AT_ONCE = 256
+PIPE_BYTES = 4096  # that a pipe takes at once where it takes anything
+FILE_BYTES = 1 << 20
+LAST_S = 1.0  # that a reader may take for the next piece at the end
 _encode = msgspec.json.Encoder().encode
 
 
 class Log:
-    """Lines on their way to a file."""
+    """Lines on their way to a file, which is written to when it can take something: nobody waits for its reader."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: int) -> None:
         self._file = file
+        self._poll = poll()
+        self._poll.register(file, POLLOUT)
+        self._most_bytes = FILE_BYTES if stat.S_ISREG(os.fstat(file).st_mode) else PIPE_BYTES
         self._waiting: deque[Told] = deque()
+        self._rest = b""  # of lines, the first of which may have been written in part
         self.num_lost = 0
 
     def add(self, told: Told) -> None:
@@ -29,15 +39,24 @@ class Log:
         else:
             self._waiting.append(told)
 
-    def flush(self) -> None:
-        """Write what waits; what a full disk does not take is lost, and counted."""
-        some = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if some:
+    def flush(self, wait_s: float = 0.0) -> None:
+        """Write what can be written now; what a full disk does not take is lost, and counted."""
+        while self._rest or self._waiting:
+            if not self._rest:
+                some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+                self._rest = b"".join(map(line_of, some))
+            if not self._poll.poll(1000 * wait_s):
+                return
             try:
-                self._file.write(b"".join(map(line_of, some)))
-                self._file.flush()
+                self._rest = self._rest[os.write(self._file, self._rest[: self._most_bytes]) :]
             except OSError:
-                self.num_lost += len(some)
+                self.num_lost += self._rest.count(b"\n")
+                self._rest = b""
+
+    def finish(self) -> None:
+        """Write what is left, as long as it is read; the rest is lost."""
+        self.flush(LAST_S)
+        self.num_lost += self._rest.count(b"\n") + len(self._waiting)
 
 
 def line_of(told: Told) -> bytes:
@@ -57,6 +76,7 @@ def line_of(told: Told) -> bytes:
         "served": told.served,
         "upstream": told.upstream,
         "attempts": told.num_attempts,
+        "failures": told.failures,
         "duration_s": told.duration_s,
         "ttft_s": told.ttft_s if told.first_ns else None,
         "prompt_tokens": usage.prompt,

@@ -99,14 +99,27 @@ class Histogram(Family):
 
     kind = "histogram"
 
-    def __init__(self, name: str, about: str, bounds: Sequence[float], labels: Labels = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        bounds: Sequence[float],
+        labels: Labels = (),
+        most: int = MOST_CHILDREN,
+    ) -> None:
         super().__init__(name, about, labels)
         self._bounds = tuple(bounds)
+        self._most = most
         self._children: dict[Labels, Distribution] = {}
 
     def of(self, *labels: str) -> Distribution:
-        """The child of some labels, which are those of models and hence few."""
-        return self._children.setdefault(labels, Distribution(self._bounds))
+        """The child of some labels, or that of all others where there are too many."""
+        child = self._children.get(labels)
+        if child is None:
+            if len(self._children) >= self._most:
+                labels = (OTHER,) * len(labels)
+            child = self._children.setdefault(labels, Distribution(self._bounds))
+        return child
 
     def lines(self) -> Iterator[str]:
         for labels, child in self._children.items():

@@ -1,7 +1,8 @@
-"""What is read when a scraper asks: the cache, the ledger and the process."""
+"""What is read when a scraper asks: the cache, the ledger, the process and its event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from datahall.serve.cache.exact import ExactCache
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.telemetry.metrics import Family, Read, Sample
 
-_STATM = Path("/proc/self/statm")
+_STATM, _DESCRIPTORS = Path("/proc/self/statm"), Path("/proc/self/fd")
 
 
 def of_cache(cache: ExactCache) -> tuple[Family, ...]:
@@ -50,6 +51,14 @@ def of_process() -> tuple[Family, ...]:
         Read("process_resident_memory_bytes", "Memory that is in use.", _one(_resident_bytes)),
         Read("process_cpu_seconds_total", "Time of processors.", _one(process_time), kind="counter"),
         Read("process_start_time_seconds", "When the process began, since 1970.", _one(lambda: began)),
+        Read("process_open_fds", "Open files and connections.", _one(_num_descriptors)),
+    )
+
+
+def of_loop(loop: asyncio.AbstractEventLoop) -> tuple[Family, ...]:
+    """What an event loop has under way."""
+    return (
+        Read("datahall_tasks", "Coroutines that are under way.", _one(lambda: len(asyncio.all_tasks(loop)))),
     )
 
 
@@ -61,3 +70,8 @@ def _resident_bytes() -> int:
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of a Mac, in bytes, and its most
+
+
+def _num_descriptors() -> int:
+    """Those of this process, without the one that looks; 0 where there is nowhere to look."""
+    return len(os.listdir(_DESCRIPTORS)) - 1 if _DESCRIPTORS.exists() else 0

@@ -48,6 +48,8 @@ class Telemetry:
         """Write and send what waits."""
         for thread in self._threads:
             thread.stop()
+        if self._log is not None:
+            self._log.finish()
 
     def _lost(self) -> Iterable[tuple[tuple[str, ...], float]]:
         if self._log is not None:

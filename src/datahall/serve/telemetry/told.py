@@ -32,6 +32,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     charged_nano_usd: int = 0
     saved_nano_usd: int = 0
     num_attempts: int = 0
+    failures: tuple[str, ...] = ()  # of upstreams, where and why; for who runs the gateway
     trace: Trace | None = None
 
     @property

@@ -10,7 +10,8 @@ from datahall.serve.http import Timeouts
 from datahall.serve.upstreams.breaker import Breaker
 from datahall.serve.upstreams.reach import Reach
 
-Api = Literal["openai", "anthropic"]
+Api = Literal["openai", "anthropic", "inference"]
+INFERENCE: Api = "inference"
 SMOOTHING_SHARE = 0.2  # of a new latency in the mean
 NEVER_TRIED_S = 0.0
 

@@ -9,6 +9,7 @@ from itertools import count
 from time import perf_counter, time
 
 from datahall.serve.http import Exchange, error_body
+from datahall.serve.http.loop import nap_s
 from datahall.serve.modelserver.refused import Refused
 from datahall.serve.virtual.course import Course, Told
 from datahall.serve.virtual.meter import Meter
@@ -38,7 +39,7 @@ class Engine:
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_s = float("inf")
         self._open: dict[int, _Turn] = {}
-        self._later: list[tuple[float, int, Told]] = []  # told before its time: on its way to the client
+        self._later: list[tuple[float, int, Told]] = []  # on its way to clients
         self._order = count()
 
     def now_s(self) -> float:
@@ -83,14 +84,10 @@ class Engine:
             self._sleep()
 
     def _tell(self, told: list[Told]) -> None:
-        """Say what has been reached, and what was reached before and has arrived by now."""
-        now_s = self.course.now_s
+        """Say what has arrived by now, in the order of its coming: what is on its way is said later."""
         for one in told:
-            if one.at_s > now_s:
-                heappush(self._later, (one.at_s, next(self._order), one))
-            else:
-                self._say(one)
-        while self._later and self._later[0][0] <= now_s:
+            heappush(self._later, (one.at_s, next(self._order), one))
+        while self._later and self._later[0][0] <= self.course.now_s:
             self._say(heappop(self._later)[2])
 
     def _say(self, one: Told) -> None:
@@ -112,9 +109,17 @@ class Engine:
             self._timer = None
         self._wakes_s = due_s
         if due_s < float("inf"):
-            self._timer = self._loop.call_later(
-                max(0.0, (due_s - self.now_s()) / self._speed_ratio), self.wake
-            )
+            self._nap()
+
+    def _nap(self) -> None:
+        left_s = (self._wakes_s - self.now_s()) / self._speed_ratio
+        self._timer = self._loop.call_later(nap_s(left_s), self._ring)
+
+    def _ring(self) -> None:
+        if self.now_s() < self._wakes_s:
+            self._nap()
+        else:
+            self.wake()
 
 
 class _Turn:

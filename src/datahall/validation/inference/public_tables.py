@@ -9,7 +9,7 @@ import msgspec
 from datahall.catalog.entries.chip import Chip
 from datahall.inference.engine.engine import Engine
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.validation.inference.assumptions import PARTED, longest_ratio
 from datahall.validation.inference.names import chip_of, engine_of, engine_on, model_of, precision_of
 from datahall.validation.inference.run import THROUGHPUT, Run, Traffic, latencies, lengths, whole

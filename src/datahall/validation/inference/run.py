@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from datahall.inference.engine.replica import Replica
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.validation.measurement import Row, RowError
 
 TPOT, TTFT, THROUGHPUT = "TPOT", "TTFT", "throughput"

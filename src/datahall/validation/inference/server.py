@@ -10,7 +10,7 @@ import numpy as np
 from datahall.events import stream
 from datahall.inference.fleet.fleet import Fleet, Pool
 from datahall.inference.simulation.simulate import simulate_serving
-from datahall.scenario.sections.promise import Promise
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.workload.traffic.requests import Requests
 
 BISECTIONS = 6

@@ -10,7 +10,7 @@ from math import prod
 
 from datahall.catalog.entries.chip import Chip
 from datahall.errors import ScenarioError
-from datahall.fabric.topology.tpu_pod import FLAT, PODS, slice_for
+from datahall.fabric.topology.grids.tpu_pod import FLAT, PODS, slice_for
 from datahall.validation.measurement import Row, RowError
 
 BY_SIZE = {prod(shape): shape for shape in FLAT}

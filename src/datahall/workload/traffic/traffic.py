@@ -23,12 +23,12 @@ from datahall.workload.traffic.conversation import (
     resumed,
 )
 from datahall.workload.traffic.lengths import cut_to_context, quantile_tokens
-from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.trace_file import Trace, read_trace
 from datahall.workload.traffic.requests import CHUNK_ROWS, Floats, Requests, in_chunks, join
 from datahall.workload.traffic.room import check_room
 from datahall.workload.traffic.shapes import Fixed, Lengths, check_lengths
 from datahall.workload.traffic.sharing import reusable_tokens
-from datahall.workload.traffic.trace_file import Trace, read_trace
 from datahall.workload.traffic.users import Users
 
 SHORT_FRACTION = 0.01  # of prompts, which must leave room for an answer, or there is nothing to serve

@@ -56,5 +56,8 @@ class Scripted:
                 break
         self.heard.append(num)
 
+    def complete(self, body: bytes, hear: Hear) -> None:
+        self.chat(body, hear)
+
     def close(self) -> None:
         self.is_closed = True

@@ -15,7 +15,8 @@ import pytest
 from tests.serve.modelserver.models import run
 
 from datahall.errors import ScenarioError
-from datahall.serve.http import Exchange, Request, answer_of, serve
+from datahall.serve.http import Request, answer_of, serve
+from datahall.serve.modelserver.llm.app import ChatServer
 from datahall.serve.modelserver.llm.chat import Chat
 from datahall.serve.modelserver.llm.engine import Llama, Slots
 from datahall.serve.modelserver.llm.weights import NAME, weights
@@ -50,12 +51,7 @@ async def asked(chat: Chat, **said: Any) -> tuple[int, Any]:
 
 def test_openais_client_hears_paris_streaming_and_not(file: Path) -> None:
     async def test(chat: Chat) -> None:
-        def handler(exchange: Exchange) -> None:
-            chat.chat(exchange) if exchange.request.path.endswith("/chat/completions") else chat.models(
-                exchange
-            )
-
-        server = await serve(handler)
+        server = await serve(ChatServer(chat))
         client = openai.AsyncOpenAI(
             base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0
         )
@@ -75,6 +71,17 @@ def test_openais_client_hears_paris_streaming_and_not(file: Path) -> None:
         assert refused.value.code == "context_length_exceeded"
         with pytest.raises(openai.NotFoundError):
             await client.chat.completions.create(model="gpt-5", messages=FRANCE)
+        go_on = partial(
+            client.completions.create, model=NAME, temperature=0, prompt="The capital of France is"
+        )
+        text = await go_on(max_tokens=2)
+        assert text.choices[0].text.startswith(" Paris")
+        assert (text.choices[0].finish_reason, text.usage.completion_tokens) == ("length", 2)
+        pieces = [one async for one in await go_on(max_tokens=2, stream=True)]
+        assert "".join(one.choices[0].text for one in pieces) == text.choices[0].text
+        with pytest.raises(openai.BadRequestError) as refused:
+            await go_on(prompt="word " * 400)
+        assert refused.value.code == "context_length_exceeded"
         await client.close()
         await server.close()
 

@@ -11,6 +11,7 @@ import numpy as np
 from datahall.errors import InfeasibleError, option
 from datahall.fabric.collectives.algorithms.bus import Collective, Number
 from datahall.fabric.collectives.algorithms.moves import MOVES
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
 
 
 def bucket_all_gather_time(
@@ -109,7 +110,7 @@ def torus_all_to_all_time(
     return hops * hop_s + size_bytes * longest / ((8.0 if wrapped else 4.0) * bytes_per_s)
 
 
-CUBE_SIDE, FLAT_SIDE = 4, 16  # axes close into rings at whole cubes (v4, v5p, v7x), or at 16×16 (v5e, v6e)
+FLAT_SIDE = 16  # axes close into rings at whole cubes (v4, v5p, v7x), or from here on (v5e, v6e)
 # Of one link: 1 µs on the wire and about as much again in the kernel (estimate).  Austin et al., How to Scale Your
 # Model, 2025, state the first, and 8 µs for three hops of a TPU v5e in practice.
 HOP_S = 2e-6

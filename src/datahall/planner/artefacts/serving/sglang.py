@@ -18,12 +18,11 @@ from datahall.planner.artefacts.serving.service import (
     longest,
     said_blocks,
 )
-from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
+from datahall.planner.artefacts.serving.slots import ADAPTERS, ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
 ITS_ENGINES = ("sglang",)
 FIXED: dict[str, object] = {"batching": "continuous", "whole_output_blocks": False, "preemption": "recompute"}
-ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 GROUPS = Variable("GROUPS_PORT", "20000", "over which the chips of the first replica on this node meet")
 UNCUT = -1  # the word for prompts that are not cut
 

@@ -9,6 +9,7 @@ from datahall.planner.artefacts.serving.service import Service
 
 NODE_RANK = Variable("NODE_RANK", "${SLURM_NODEID:-0}", "of this node, from 0")
 ADDRESS = Variable("MASTER_ADDR", about="address of the first node of this replica")
+ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 PORT = Variable("PORT", "8000", "of the first replica on this node")
 
 

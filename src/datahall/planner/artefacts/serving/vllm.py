@@ -20,7 +20,7 @@ from datahall.planner.artefacts.serving.service import (
     most_tokens,
     said_blocks,
 )
-from datahall.planner.artefacts.serving.slots import ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
+from datahall.planner.artefacts.serving.slots import ADAPTERS, ADDRESS, NODE_RANK, PORT, in_slots, over_nodes
 from datahall.scenario.words import FREE_DRAFT, OWN_LAYER
 
 ITS_ENGINES = ("vllm",)
@@ -28,7 +28,6 @@ ITS_ENGINES = ("vllm",)
 FIXED: dict[str, object] = {
     "batching": "continuous", "mixed_steps": True, "whole_output_blocks": False, "preemption": "recompute",
 }  # fmt: skip
-ADAPTERS = Variable("ADAPTERS", about="adapters to serve: name=path name=path")
 ALL_TO_ALL = Variable("ALL2ALL", about="library of the exchange between experts, e.g. deepep_high_throughput")
 
 

@@ -14,15 +14,16 @@ from datahall.inference.closed_form.conversations import in_turns, reuse
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.engine.asked import deployment_of
 from datahall.inference.engine.build import replica_of, speculation_of
-from datahall.inference.ladder.climb import GROUPS, Ladder, ladder
+from datahall.inference.ladder.climb import Ladder, ladder
 from datahall.inference.ladder.smaller import smaller_of
+from datahall.inference.ladder.techniques import GROUPS
 from datahall.inference.ladder.tiers import Stores, Tiered, tiers_of
 from datahall.scenario.requests import requests_of
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.money.purchase import Purchase
-from datahall.scenario.sections.promise import Promise
 from datahall.scenario.sections.traffic import Traffic
 from datahall.scenario.sections.views import Lighter, Prefix
+from datahall.scenario.sections.wanted.promise import Promise
 from datahall.scenario.words import FREE_DRAFT
 from datahall.units import HOUR_S
 from datahall.workload.traffic.traffic import Traffic as Requests

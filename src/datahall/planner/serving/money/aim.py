@@ -18,7 +18,7 @@ from datahall.planner.serving.objective import CHIPS, Aim
 from datahall.planner.serving.operations import power_of
 from datahall.power.sections.service import ServicePower
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import Aims
 
 ALONE_PER_S = 1e-9  # requests: so few that none meets another

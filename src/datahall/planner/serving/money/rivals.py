@@ -12,6 +12,7 @@ import msgspec
 
 from datahall.economics.sections.service import ServiceCost
 from datahall.economics.ways import not_priced
+from datahall.planner.plan import LEAST_COST
 from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.money.cost import Served, cost_section, served, ways_to_have
 from datahall.planner.serving.objective import Aim
@@ -47,7 +48,7 @@ def _rival(
     mine: Served | None,
     bill: Served | None,
 ) -> Rival:
-    by_cost = aim.objective.name == "cost"  # by another no price decides
+    by_cost = aim.objective == LEAST_COST  # by another no price decides
     return Rival(
         candidate=candidate,
         value=_known(aim.value(candidate)),

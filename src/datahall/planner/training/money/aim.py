@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from datahall.planner.plan import FEWEST_CHIPS, Objective, objective_of
+from datahall.planner.plan import FEWEST_CHIPS, LEAST_COST, Objective, objective_of
 from datahall.planner.training.money.cost import cost_usd, costs_usd, with_cost
 from datahall.planner.training.operations import energy_of, with_site
 from datahall.planner.training.plan import TrainingPlan
 from datahall.power.sections.run import RunPower
 from datahall.scenario.scenario import Scenario
-from datahall.scenario.sections.goal import Goal
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import Aims
 from datahall.training.pipeline.execution import Execution
 
@@ -47,7 +47,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_money(self) -> bool:
         """Whether the least cost is wanted."""
-        return self.objective == objective_of("cost")
+        return self.objective == LEAST_COST
 
 
 FEWEST = Aim(objective=FEWEST_CHIPS, value=lambda plan: float(plan.num_chips))

@@ -14,9 +14,9 @@ from datahall.planner.training.plan import Fix, Over, TrainingPlan
 from datahall.scenario.buying import chip_ways
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.scenario.sections.goal import Goal
 from datahall.scenario.sections.money.purchase import Purchase
 from datahall.scenario.sections.training import TrainingJob
+from datahall.scenario.sections.wanted.goal import Goal
 from datahall.scenario.words import Buying
 from datahall.units import DAY_S, fmt, parse
 

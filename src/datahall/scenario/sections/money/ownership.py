@@ -8,11 +8,13 @@ from datahall.errors import ScenarioError, option
 from datahall.scenario.field import Section
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.kinds import Choice, Name, Quantity, Share
+from datahall.scenario.kinds.numbers import LONGEST_YEARS
 from datahall.scenario.sections.money.purchase import MOST_USD
 from datahall.scenario.words import DEPRECIATIONS, Depreciation
+from datahall.units import YEAR_S
 
 USUAL_OWNER = "neocloud"
-LONGEST_LIFE_S = 100 * 365.25 * 86400.0
+LONGEST_LIFE_S = LONGEST_YEARS * YEAR_S
 CAPITAL, SPACE, RUNNING = "capital", "space", "running"  # groups of inputs
 
 
@@ -99,14 +101,8 @@ class Ownership(Section, frozen=True, kw_only=True):
 
     def problems(self, model: Model | None = None) -> Iterator[ScenarioError]:
         del model
-        if self.depreciation == "annuity" and self.age_s is not None:
-            yield ScenarioError(
-                does_nothing(
-                    "hardware_age", f"with {option('depreciation', 'annuity')} every year costs the same"
-                ),
-                field="hardware_age",
-                hint=option("depreciation", "market"),
-            )
+        if self.depreciation is not None:
+            yield from self.ageless(self.depreciation)
         if self.depreciation == "market":
             for name, value in (("residual", self.residual_fraction), ("interest", self.interest_fraction)):
                 if value is not None:
@@ -117,6 +113,15 @@ class Ownership(Section, frozen=True, kw_only=True):
                         field=name,
                         hint=option("depreciation", "annuity"),
                     )
+
+    def ageless(self, usual: Depreciation) -> Iterator[ScenarioError]:
+        """An age that changes nothing, where hardware that nobody says more of loses its value so."""
+        if self.age_s is not None and (self.depreciation or usual) == "annuity":
+            yield ScenarioError(
+                does_nothing("hardware_age", "an annuity costs the same every year"),
+                field="hardware_age",
+                hint=option("depreciation", "market"),
+            )
 
 
 class Overheads(Section, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ USUAL_NIC_BYTES_PER_S = (
     50e9  # 400 Gb/s, assumed of every host: ports to storage stand beside those of the chips
 )
 USUAL_INTERVAL_S = 1800.0
+USUAL_KEEPING: Keeping = "lru"
 SLOWEST_BYTES_PER_S = 1e3
 
 
@@ -104,7 +105,7 @@ class DataPath(Section, frozen=True, kw_only=True):
         Choice(
             "What the cache keeps: lru, or pinned (a part, for good).", options=KEEPINGS, needs=("cache",)
         ),
-    ] = "lru"
+    ] = USUAL_KEEPING
     host_memory_bytes: Annotated[
         float | None, Quantity("Memory of a host (default: as the chip is sold).", above=True)
     ] = None

@@ -10,6 +10,7 @@ from datahall.scenario.kinds import Count, Name, Quantity, Share
 from datahall.scenario.sections.deployment import MOST_CHIPS
 from datahall.units import fmt
 
+USUAL_RATES = "llama-3"  # the largest count by cause
 RATES = "rates"  # a group of inputs: whose failures, how often, and for which of them spares are held
 MOST_RATE = 100.0  # failures of a node per day: every quarter of an hour
 LEAST_RATE = 1e-9  # one in 2.7 million years
@@ -21,7 +22,7 @@ class FailureRates(Section, frozen=True, kw_only=True):
     like: Annotated[
         str,
         Name(
-            "Whose failure rates and causes (default: of the chip or its family, else llama-3).",
+            f"Whose failure rates and causes (default: of the chip or its family, else {USUAL_RATES}).",
             of="failures",
             flat="failures_like",
             metavar="PRESET",

@@ -1,4 +1,4 @@
-"""Keys of a gateway, where it keeps them, the month of a bill, and an endpoint that is put under load."""
+"""Keys of a gateway, where it keeps them, the month of a bill, and an endpoint that is looked at or put under load."""
 
 import re
 from typing import Annotated
@@ -120,7 +120,7 @@ class Billed(Section, frozen=True, kw_only=True):
 
 
 class Endpoint(Section, frozen=True, kw_only=True):
-    """An endpoint that speaks OpenAI's API, and how it is asked."""
+    """An endpoint, and how it is asked."""
 
     url: Annotated[str, Text("Where it answers.", metavar="URL", example="http://127.0.0.1:8080")] = ""
     key_from: Annotated[
@@ -134,3 +134,12 @@ class Endpoint(Section, frozen=True, kw_only=True):
     served: Annotated[
         str, Text("What it calls the model (default: the first that it lists).", metavar="NAME")
     ] = ""
+    window_s: Annotated[
+        float | None,
+        Quantity(
+            "The time that rates and latencies are of (default: a second; ten where the view is drawn again).",
+            above=True,
+            most=3600.0,
+            example="1min",
+        ),
+    ] = None

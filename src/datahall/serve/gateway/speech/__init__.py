@@ -6,7 +6,7 @@ from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.speech.chat_by_messages import ChatByMessages
 from datahall.serve.gateway.speech.messages_by_chat import MessagesByChat
 from datahall.serve.gateway.speech.translation import Translation
-from datahall.serve.upstreams.upstream import Api
+from datahall.serve.upstreams.upstream import INFERENCE, Api
 
 
 def translation_of(kind: Kind, api: Api, wants_usage: bool) -> Translation | None:
@@ -20,4 +20,6 @@ def translation_of(kind: Kind, api: Api, wants_usage: bool) -> Translation | Non
 
 def can_answer(kind: Kind, api: Api) -> bool:
     """Whether an upstream knows what is asked in any language."""
+    if api == INFERENCE or kind in ("predict", "infer"):
+        return api == INFERENCE and kind in ("predict", "infer")
     return api == "openai" or kind in ("chat", "messages")

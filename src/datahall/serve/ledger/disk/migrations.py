@@ -87,7 +87,8 @@ def migrate(database: sqlite3.Connection, path: str, steps: tuple[tuple[str, ...
                 database.execute(f"pragma user_version = {number}")
             database.execute("commit")
         except BaseException:
-            database.execute("rollback")
+            if database.in_transaction:  # a full disk has ended it
+                database.execute("rollback")
             raise
 
 

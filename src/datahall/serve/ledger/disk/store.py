@@ -58,7 +58,7 @@ class Store:
         except sqlite3.Error as error:
             raise ServingError(
                 f"the ledger {path} cannot be opened: {error}",
-                hint="another folder for the state, or the ledger from a copy",
+                hint="space on its disk, another folder for the state, or the ledger from a copy",
             ) from error
         self._seen = self._data_version()
 

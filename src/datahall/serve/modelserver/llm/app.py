@@ -1,4 +1,4 @@
-"""The embedded model as one handler: OpenAI's chat, the list of models, health and counters."""
+"""The embedded model as one handler: OpenAI's chat and completions, the list of models, health and counters."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class ChatServer:
         self.chat = chat
         self._routes: Routes = {
             "/v1/chat/completions": {"POST": chat.chat},
+            "/v1/completions": {"POST": chat.complete},
             "/v1/models": {"GET": chat.models},
             "/health": {"GET": self._health},
             "/health/live": {"GET": live},

@@ -1,4 +1,4 @@
-"""OpenAI's chat over the engine, streaming and not: who asks waits for a slot, and who leaves frees it."""
+"""OpenAI's chat and completions over the engine, streaming and not: who asks waits for a slot, who leaves frees it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import perf_counter
+from typing import TypeVar
 
 import msgspec
 
 from datahall.serve.http import Exchange, error_body
 from datahall.serve.http.sse import DONE, event
 from datahall.serve.modelserver.answering import retry_after
-from datahall.serve.modelserver.llm import events
+from datahall.serve.modelserver.llm import completion, events
+from datahall.serve.modelserver.llm.completion import CompletionRequest, WholeText
 from datahall.serve.modelserver.llm.engine import Engine
-from datahall.serve.modelserver.llm.events import Whole
+from datahall.serve.modelserver.llm.events import Event, Whole
 from datahall.serve.modelserver.llm.meter import LlmMeter
 from datahall.serve.modelserver.llm.request import ChatRequest, for_engine, read
 from datahall.serve.modelserver.refused import Refused
 
 MOST_QUEUED = 64  # beside those that have a slot
 CONTEXT = "exceed_context_size_error"
+Asked = TypeVar("Asked", ChatRequest, CompletionRequest)
 
 
 class Chat:
@@ -57,11 +60,24 @@ class Chat:
 
     def chat(self, exchange: Exchange) -> None:
         """`POST /v1/chat/completions`."""
+        self._answer(exchange, read, for_engine, Whole)
+
+    def complete(self, exchange: Exchange) -> None:
+        """`POST /v1/completions`."""
+        self._answer(exchange, completion.read, completion.for_engine, WholeText)
+
+    def _answer(
+        self,
+        exchange: Exchange,
+        read: Callable[[bytes], Asked],
+        for_engine: Callable[[Asked], bytes],
+        whole: Callable[[], Whole | WholeText],
+    ) -> None:
         try:
             asked = read(exchange.request.body)
             if asked.model != self.name:
                 raise Refused(404, f"model {asked.model} is not here; this is {self.name}")
-            self._begin(exchange, asked)
+            self._begin(exchange, asked, for_engine(asked), None if asked.stream else whole())
         except Refused as refusal:
             code = {404: "model_not_found", 503: "overloaded"}.get(refusal.status, "")
             body = error_body(refusal.status, refusal.message, code=code)
@@ -72,7 +88,13 @@ class Chat:
         model = {"id": self.name, "object": "model", "created": 0, "owned_by": "datahall"}
         exchange.send(200, msgspec.json.encode({"object": "list", "data": [model]}))
 
-    def _begin(self, exchange: Exchange, asked: ChatRequest) -> None:
+    def _begin(
+        self,
+        exchange: Exchange,
+        asked: ChatRequest | CompletionRequest,
+        body: bytes,
+        whole: Whole | WholeText | None,
+    ) -> None:
         engine, threads = self._engine, self._threads
         if engine is None or threads is None:
             raise Refused(503, f"{self.name} is not loaded", retry_after_s=1.0)
@@ -81,8 +103,8 @@ class Chat:
             raise Refused(
                 503, f"all slots of {self.name} are taken, and its queue is full", retry_after_s=5.0
             )
-        turn = _Turn(exchange, asked, self.meter)
-        call = threads.submit(turn.run, engine, for_engine(asked))
+        turn = _Turn(exchange, asked, whole, self.meter)
+        call = threads.submit(turn.run, engine, body)
         turn.call = call
         self._turns.add(turn)
         exchange.on_gone(turn.leave)
@@ -96,14 +118,20 @@ class Chat:
 class _Turn:
     """One request. The engine's thread says its events; the event loop writes them."""
 
-    def __init__(self, exchange: Exchange, asked: ChatRequest, meter: LlmMeter) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        asked: ChatRequest | CompletionRequest,
+        whole: Whole | WholeText | None,
+        meter: LlmMeter,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.call: Future[None] | None = None
         self._exchange = exchange
         self._asked = asked
         self._meter = meter
         self._asked_s = perf_counter()
-        self._whole = None if asked.stream else Whole()
+        self._whole = whole  # of an answer that does not stream
         self._is_gone = False
         self._has_slot = False
         self._has_spoken = False
@@ -126,7 +154,10 @@ class _Turn:
         if self._is_gone:
             return
         self.loop.call_soon_threadsafe(self._start)
-        engine.chat(body, self._hear)
+        if isinstance(self._asked, ChatRequest):
+            engine.chat(body, self._hear)
+        else:
+            engine.complete(body, self._hear)
 
     def finish(self, call: Future[None]) -> None:
         """The engine has let go of it."""
@@ -176,11 +207,17 @@ class _Turn:
         if self._whole is not None:
             self._whole.add(data)
             return
-        if not said.choices and not self._asked.wants_usage:
-            return
-        if not self._exchange.is_started:
-            self._exchange.start(200, (("Cache-Control", "no-cache"),))
-        self._exchange.write(event(data))
+        for piece in self._pieces(data, said):
+            if not self._exchange.is_started:
+                self._exchange.start(200, (("Cache-Control", "no-cache"),))
+            self._exchange.write(event(piece))
+
+    def _pieces(self, data: bytes, said: Event) -> list[bytes]:
+        """What a client of a stream hears of an event."""
+        wants_usage = self._asked.wants_usage
+        if not isinstance(self._asked, ChatRequest):
+            return completion.pieces(data, wants_usage)
+        return [data] if said.choices or wants_usage else []
 
     def _fail(self, status: int, message: str, code: str = "") -> None:
         """An error as OpenAI's clients read it; within a stream it is an event, and the last."""

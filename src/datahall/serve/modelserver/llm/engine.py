@@ -41,12 +41,15 @@ class Slots(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine(Protocol):
-    """What decodes. `chat` blocks until its request has ended, so it is called on a thread."""
+    """What decodes. Both of its calls block until their request has ended, so they are made on a thread."""
 
     num_slots: int
 
     def chat(self, body: bytes, hear: Hear) -> None:
         """Answer a chat request by events, as bytes of JSON, until `hear` says that it has heard enough."""
+
+    def complete(self, body: bytes, hear: Hear) -> None:
+        """Go on with a text, in the same way."""
 
     def close(self) -> None:
         """Let the model go; nothing may be running."""
@@ -89,6 +92,9 @@ class Llama:
 
     def chat(self, body: bytes, hear: Hear) -> None:
         self._server.handle_chat_completions(body, hear)
+
+    def complete(self, body: bytes, hear: Hear) -> None:
+        self._server.handle_completions(body, hear)
 
     def close(self) -> None:
         self._server = None

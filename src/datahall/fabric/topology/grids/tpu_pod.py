@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError
 from datahall.fabric.topology.graph import Fabric, Ints, Wire
-from datahall.fabric.topology.torus import torus
+from datahall.fabric.topology.grids.sides import CUBE_SIDE
+from datahall.fabric.topology.grids.torus import torus
 
 Bools = NDArray[np.bool_]
 
-CUBE_SIDE = 4
 CUBE_CHIPS = CUBE_SIDE**3
 CUBE_OPTICAL_LINKS = 6 * CUBE_SIDE**2  # fibres that leave a cube
 _SMALL = ((1, 1, 1), (2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))  # less than a cube: no wrap-around

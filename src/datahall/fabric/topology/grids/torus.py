@@ -27,7 +27,7 @@ from datahall.fabric.topology.graph import (
     Wire,
     half_name,
 )
-from datahall.fabric.topology.sides import squat_sides, written
+from datahall.fabric.topology.grids.sides import squat_sides, written
 
 MOST = 2**61  # path counts saturate here
 _COMPILE_HOPS = 20_000

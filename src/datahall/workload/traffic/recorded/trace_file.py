@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from datahall.catalog.csv_document import CUT_OFF, csv_rows
 from datahall.errors import DocumentError, Problem, ScenarioError, option
-from datahall.workload.traffic.requests import Floats, Ints, Requests
-from datahall.workload.traffic.trace_format import (
+from datahall.workload.traffic.recorded.trace_format import (
     TraceFormat,
     decoded,
     recognise,
     unknown_columns,
     unreadable,
 )
+from datahall.workload.traffic.requests import Floats, Ints, Requests
 
 MOST_PROBLEMS = 20  # listed; the rest are counted
 LINKS = ("after", "group", "shared", "session", "priority")

@@ -7,6 +7,8 @@ from itertools import count
 
 from datahall.errors import ScenarioError, option
 
+CUBE_SIDE = 4  # of a cube of a TPU pod
+
 
 def cubic_sides(num_chips: int, axes: int) -> tuple[int, ...]:
     """The most cube-like sides of a torus with exactly this many chips, shortest first.

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from datahall.errors import ScenarioError
+from datahall.workload.traffic.recorded.trace_file import Trace
 from datahall.workload.traffic.requests import CHUNK_ROWS, Requests, in_chunks
-from datahall.workload.traffic.trace_file import Trace
 
 
 def replay(

@@ -28,7 +28,7 @@ from datahall.fabric.topology.graph import (
     loads_between,
     paths_of,
 )
-from datahall.fabric.topology.sides import hyperx_side
+from datahall.fabric.topology.grids.sides import hyperx_side
 
 
 class HyperX(Shape, frozen=True):

@@ -1,4 +1,4 @@
-"""Verbs about a gateway: its keys, what they used, and how it answers under load."""
+"""Verbs about a gateway: its keys, what they used, what it does now, and how it answers under load."""
 
 from __future__ import annotations
 
@@ -59,11 +59,27 @@ VERBS = (
         examples=("", "--month 2026-11 --format csv"),
     ),
     Verb(
+        name="gateway top",
+        about="what a gateway does now: rates, latencies, queue, errors and money, by model and key",
+        answer="gateway.top:gateway_top",
+        views="gateway.top:gateway_tops",
+        takes=(Takes("endpoint", only=("url", "key_from", "window")),),
+        arguments=("url",),
+        by_file=False,
+        means=(
+            ("url", "Where it shows its metrics (default: http://127.0.0.1:8080)."),
+            ("key_from", "Variable of the environment that has a key, where a proxy before it asks for one."),
+        ),
+        examples=("", "--once --json", "http://10.0.0.5:9464 --window 1min"),
+        details="On a terminal it is drawn again every second until Ctrl-C. Metrics are shown at the gateway's own "
+        "address on loopback, elsewhere at that of metrics in [telemetry] of its file.",
+    ),
+    Verb(
         name="gateway load",
         about="requests sent to an endpoint: TTFT, TPOT, ITL, E2E and throughput, beside what is simulated",
         answer="gateway.load:gateway_load",
         takes=(
-            Takes("endpoint"),
+            Takes("endpoint", only=("url", "key_from", "served")),
             Takes(
                 "traffic",
                 only=("rate", "users", "isl", "osl", "spread", "burstiness", "think", "requests", "duration"),

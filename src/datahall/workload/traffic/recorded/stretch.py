@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from datahall.errors import ScenarioError, option
 from datahall.events import stream
-from datahall.workload.traffic.replay import replay
+from datahall.workload.traffic.recorded.replay import replay
+from datahall.workload.traffic.recorded.trace_file import Trace
 from datahall.workload.traffic.requests import Floats, Ints, Requests, join
-from datahall.workload.traffic.trace_file import Trace
 from datahall.workload.traffic.traffic import TraceReplay
 
 CLOSE = 1.0 - 1e-9  # of a window: times that are added up end a little before it

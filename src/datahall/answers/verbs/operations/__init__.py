@@ -1,0 +1,1 @@
+"""Verbs about what runs: failures, queues, data, power, and endpoints."""

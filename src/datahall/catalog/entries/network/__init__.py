@@ -1,0 +1,1 @@
+"""Networks: links, switches, cables, transports, the time to go around what fails, and fabrics that were built."""

@@ -1,0 +1,1 @@
+"""Grids of chips: tori and meshes, pods of TPUs, HyperX, and how long their sides are."""

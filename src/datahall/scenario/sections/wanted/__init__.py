@@ -1,0 +1,1 @@
+"""What is wanted of a plan: the least of something, within which limits, out of what."""
