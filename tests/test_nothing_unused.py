@@ -316,7 +316,6 @@ KEPT_METHODS = {
     },
     "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.reader.Reader.on_url": "as above",
-    "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }
 
