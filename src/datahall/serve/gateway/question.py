@@ -104,7 +104,7 @@ class Question(NamedTuple):
             prompt = min(prompt, self.num_bytes + TEMPLATE_TOKENS + attached * ATTACHED_TOKENS)
         if not self.num_open:
             completion = min(completion, self.estimate.completion)
-        if (prompt, completion) == (said.prompt, said.completion):
+        if prompt == said.prompt and completion == said.completion:
             return said
         return Usage(prompt, min(said.cached, prompt), completion)
 
@@ -168,7 +168,7 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
 
 def hold_to_few_keys(data: bytes) -> None:
     """Refuse a body of so many keys that to make a table of them would take long; within a prompt none is made."""
-    if data.count(b":") <= MOST_KEYS:
+    if len(data) <= MOST_KEYS or data.count(b":") <= MOST_KEYS:
         return
     found = _prompts.decode(data)
     parts = (found.messages, found.tools, found.prompt, found.input, found.system)
