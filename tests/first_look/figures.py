@@ -8,8 +8,10 @@ from datahall.answer import Answer, Table
 
 
 def table(answer: Answer, title: str) -> Table:
-    """The table whose title has these words."""
-    (found,) = [one for one in answer.tables if title in one.title]
+    """The table of this title, or the only one whose title has these words."""
+    (found,) = [one for one in answer.tables if title == one.title] or [
+        one for one in answer.tables if title in one.title
+    ]
     return found
 
 
