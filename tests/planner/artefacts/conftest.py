@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable
@@ -54,11 +55,12 @@ def called(text: str, folder: Path, programs: tuple[str, ...], **environment: st
     """
     bin_folder = folder / "bin"
     bin_folder.mkdir(exist_ok=True)
-    log = folder / "calls"
-    log.write_text("")
+    calls = folder / "calls"  # each in a file of its own: those that run at once write at once
+    shutil.rmtree(calls, ignore_errors=True)
+    calls.mkdir()
     for name in programs:
         program = bin_folder / name
-        line = f'printf "%s\\0" {name} "$@" "CUDA=${{CUDA_DEVICE_MAX_CONNECTIONS:-}}" $\'\\n\' >> "{log}"'
+        line = f'printf "%s\\0" {name} "$@" "CUDA=${{CUDA_DEVICE_MAX_CONNECTIONS:-}}" > "{calls}/$$"'
         program.write_text(f"#!/usr/bin/env bash\n{line}\n")
         program.chmod(program.stat().st_mode | stat.S_IEXEC)
     script = folder / "script.sh"
@@ -68,8 +70,8 @@ def called(text: str, folder: Path, programs: tuple[str, ...], **environment: st
         ["bash", str(script)], env={"PATH": path, **environment}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    rows = [row.strip("\0") for row in log.read_text().split("\n\0")]
-    return [row.split("\0") for row in rows if row.strip("\0\n")]
+    told = sorted(calls.iterdir(), key=lambda call: call.stat().st_mtime_ns)
+    return [call.read_text().strip("\0").split("\0") for call in told]
 
 
 def flags(words: list[str]) -> dict[str, str]:

@@ -209,14 +209,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keeps(self) -> bool:
         """Whether enough requests kept both limits when it was simulated."""
-        return self._keeps(self.run) and (self.hurried is None or self.serves_hurried)
+        return self.kept_in(self.run) and (self.hurried is None or self.kept_in(self.hurried))
 
-    @property
-    def serves_hurried(self) -> bool:
-        """Whether users who ask again at once were simulated, and enough of their requests kept both limits."""
-        return self._keeps(self.hurried)
-
-    def _keeps(self, run: ServingRun | None) -> bool:
+    def kept_in(self, run: ServingRun | None) -> bool:
+        """Whether enough requests of a run kept both limits."""
         return run is not None and run.stable and run.good_fraction >= self.demand.promise.percentile
 
 

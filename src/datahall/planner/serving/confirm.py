@@ -84,23 +84,34 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     """
     least = candidate.num_bound
     most = max(least, most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
-    known: dict[int, Candidate] = {}
+    floor, at_once, loaded = least, dict[int, ServingRun](), dict[int, Candidate]()
+
+    def so_many(count: int) -> Candidate:
+        return msgspec.structs.replace(
+            candidate, num_replicas=count, num_added=count - candidate.num_replicas
+        )
+
+    def serve(count: int) -> bool:
+        """Whether users who ask again at once find the limits kept."""
+        at_once[count] = _hurried(so_many(count), seed)
+        return candidate.kept_in(at_once[count])
 
     def at(count: int) -> Candidate:
-        """Under the load, where its users find the limits kept: others need not be."""
-        if count not in known:
-            so_many = msgspec.structs.replace(
-                candidate, num_replicas=count, num_added=count - candidate.num_replicas
-            )
-            known[count] = _hurried(so_many, seed)
-            if known[count].hurried is None or known[count].serves_hurried:
-                known[count] = _loaded(known[count], seed)
-        return known[count]
+        if count not in loaded:
+            hurried = at_once.get(floor if floor <= most else most)
+            loaded[count] = msgspec.structs.replace(_loaded(so_many(count), seed), hurried=hurried)
+        return loaded[count]
 
-    found = fewest(lambda count: at(count).keeps, expected=candidate.num_replicas, least=least, most=most)
+    if candidate.demand.traffic.users is not None and candidate.demand.reuse is None:
+        floor = fewest(serve, expected=candidate.num_replicas, least=least, most=most).enough
+        if floor > most:
+            at_once[most] = at_once.get(most) or _hurried(so_many(most), seed)
+            return at(most)
+    expected = max(floor, candidate.num_replicas) if floor == least else floor
+    found = fewest(
+        lambda count: count >= floor and at(count).keeps, expected=expected, least=least, most=most
+    )
     best = at(min(found.enough, most))
-    if best.run is None:
-        best = _loaded(best, seed)
     fewer = best.num_replicas - found.broken if best.keeps and found.broken >= least else 0
     return msgspec.structs.replace(best, num_fewer=fewer)
 
@@ -224,11 +235,10 @@ def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> Se
     )
 
 
-def _hurried(candidate: Candidate, seed: int) -> Candidate:
-    """Its users, where it has some, without headroom, who ask again as soon as they are answered and have thought."""
+def _hurried(candidate: Candidate, seed: int) -> ServingRun:
+    """Its users without headroom, who ask again as soon as they are answered and have thought."""
     demand = candidate.demand
-    if demand.traffic.users is None or demand.reuse is not None:
-        return candidate
+    assert demand.traffic.users is not None
     fleet = _fleet(candidate, min(candidate.num_replicas, USUALLY_SIMULATED))
     (pool,) = fleet.pools
     num = max(1, round(demand.users * pool.count / candidate.num_replicas))
@@ -242,7 +252,7 @@ def _hurried(candidate: Candidate, seed: int) -> Candidate:
     window = measured_window(
         coming_s, stay, num_requests=num_requests, first_s=warm_s(asked, stay, None, coming_s)
     )
-    run = simulate_serving(
+    return simulate_serving(
         fleet,
         generate(asked, seed),
         users=num,
@@ -253,7 +263,6 @@ def _hurried(candidate: Candidate, seed: int) -> Candidate:
         measure_until_s=window.end_s,
         measure_rows=window.num_rows,
     )
-    return msgspec.structs.replace(candidate, hurried=run)
 
 
 def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
