@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from tests.fabric.designs import design
@@ -11,7 +13,7 @@ from datahall.catalog import Catalog
 from datahall.errors import InfeasibleError
 from datahall.reliability.blast.assess import Assessed, assess, by_size
 from datahall.reliability.blast.part import Part, lost_fraction
-from datahall.reliability.blast.radius import blast_parts
+from datahall.reliability.blast.radius import _through_one_switch, blast_parts
 from datahall.scenario.sections.operations.failures import FailureRates
 
 CATALOG = Catalog(user=False)
@@ -88,6 +90,18 @@ def test_a_tpu_takes_the_cube_whose_copper_cannot_be_rewired() -> None:
     assert larger.num_slowed == 128, "a switch has as many ports however many cubes there are"
     assert pod["cable in a cube"].num + pod["cable between cubes"].num == 3 * 4096
     assert pod["machine of 4"].failures_per_day == pytest.approx(1024 * 8e-4)
+
+
+def test_the_cables_of_a_circuit_switch_leave_all_cubes_at_one_place_along_one_axis() -> None:
+    """A pod of 16 × 16 × 16 chips in 64 cubes of 4 × 4 × 4: 64 cables, with two ends at each cube."""
+    made = design("tpu-pod", 4096, catalog=CATALOG, chip="tpu-v4")
+    links = list(_through_one_switch(made))
+    ends = np.array([made.fabric.link_source[links], made.fabric.link_target[links]])
+    along, *across = np.unravel_index(ends, (16, 16, 16))
+    cubes = Counter(zip(*((place // 4).ravel().tolist() for place in (along, *across)), strict=True))
+    assert (len(links), len(cubes), set(cubes.values())) == (64, 64, {2})
+    assert all(len(set((place % 4).ravel().tolist())) == 1 for place in across)
+    assert all((place[0] == place[1]).all() for place in across)
 
 
 def test_a_torus_that_nothing_can_rewire_is_lost_whole() -> None:
