@@ -26,6 +26,7 @@ def test_a_cache_that_finds_nobody_waits_for_who_decodes_and_is_not_computed_aga
     run = simulated(*pools, requests=rows((0.0, 10, 4)), outages=(lost,))
     assert times(run)[0][2] == 13.0
     assert run.replicas.prompt_tokens.tolist() == [10, 0]
+    assert run.replicas.num_steps.tolist() == [1, 3], "who computed the prompt does not decode"
 
 
 def test_a_prompt_that_finds_nobody_waits_for_who_computes_it() -> None:
