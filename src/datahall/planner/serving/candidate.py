@@ -26,9 +26,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     num_added: int = 0  # of the replicas, more than the closed form asked for; below 0: it asked for too many
     num_fewer: int = 0  # replicas, without which the limits were not kept when simulated; 0: nobody tried
     run: ServingRun | None = None  # some of its replicas under their share of the load and of the headroom
-    hurried: ServingRun | None = (
-        None  # and of its users, who do not read at the pace of the limit but ask at once
-    )
+    hurried: ServingRun | None = None  # and of its users, who ask again as soon as they are answered
 
     @property
     def replica(self) -> Replica:
