@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from datahall.scenario.kinds import Count, Kind, Mapped, Numbers, Percentile, Rate, Share
+from datahall.scenario.kinds import Count, Kind, Mapped, Numbers, Percentile, Rate, Share, Stock
 from datahall.scenario.kinds.formats import PeakFormat, PrecisionName
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
@@ -373,6 +373,7 @@ COMPANY: dict[str, dict[str, Any]] = {
         name: {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None}
         for name in ("radix", "switch", "server")
     },
+    "available": {"chips": ["h100-sxm", "h200-sxm"]},
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
@@ -511,6 +512,7 @@ BY_KIND: dict[type[Kind], Sequence[Any]] = {
     Count: (1, 2, "4", 8, "1k", 0),
     Numbers: ("0", [0, 1], "0-2"),
     Mapped: ({"us": "40ms"},),
+    Stock: ("h100-sxm=8", {"h200-sxm": 64}, "h100=16,h200=4"),
     LengthsKind: (300, "200", {"shape": "lognormal", "mean": 400, "p95": 900}),
     PrecisionName: ("bf16", "fp8"),
     PeakFormat: ("fp8", "bf16"),
