@@ -47,6 +47,7 @@ def plan_serve(
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     chips: str | Sequence[str] | None = None,
+    available: str | Mapping[str, int] | None = None,
     precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
     headroom: str | float = "10%",
     spare: str | int = 0,
@@ -178,6 +179,9 @@ def plan_serve(
         Share of requests that must keep both limits. (default 95)
     chips : str | Sequence[str] | None
         Kinds of chip to weigh (default: a few usual ones).
+    available : str | Mapping[str, int] | None
+        How many chips of a kind can be had, of which none more is planned with: h100-sxm=128,h200=64; kinds
+        that are not named are not short.
     precision : str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]]
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
@@ -2595,6 +2599,7 @@ def simulate_serve(
     kv_blocks: str | int | None = None,
     role: Literal["both", "prefill", "decode"] | None = None,
     in_region: str = "",
+    weight: str | float = "1",
     handoff: str | float | None = None,
     batching: Literal["continuous", "static", "dynamic"] | None = None,
     token_budget: str | int | None = None,
@@ -2733,6 +2738,9 @@ def simulate_serve(
         What a pool does (default: both).
     in_region : str
         Region that a pool stands in.
+    weight : str | float
+        Weight of a pool at a router that counts requests: it gets one where the fewest are for the weight.
+        (default 1)
     handoff : str | float | None
         Rate at which a prefill pool hands its cache over (default: its network's).
     batching : Literal["continuous", "static", "dynamic"] | None
