@@ -391,6 +391,7 @@ def plan_train(
     grid: str = "usa",
     storage: str | float | None = None,
     tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    available: str | Mapping[str, int] | None = None,
     objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
     budget: str | float | None = None,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
@@ -498,6 +499,9 @@ def plan_train(
         Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
     tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
         Where copies are kept: device, host, peer, local, remote (default: remote).
+    available : str | Mapping[str, int] | None
+        Chips of another kind that are there beside these: what they add to the run, the batch split evenly
+        or by speed, e.g. a100-80gb=512.
     objective : Literal["cost", "chips", "energy", "carbon", "time"]
         What the plan has the least of: cost, chips, energy, carbon, time. (default cost)
     budget : str | float | None
@@ -560,6 +564,7 @@ def plan_train(
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
         datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail
+        datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --available a100-80gb=512 --global-batch 1024
         datahall plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh
         datahall plan train llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8
     """

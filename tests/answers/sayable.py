@@ -251,6 +251,7 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate run", "storage"): ("50 GB/s", "1 TB/s"),
     ("show blast-radius", "chips"): (64, 512, "1024"),
     ("plan serve", "engine"): ("vllm", "sglang"),
+    ("plan train", "available"): ("a100-80gb=8", {"l40s": 16}),
     ("show techniques", "engine"): ("vllm", "sglang"),
     ("show collective", "algorithm"): ("ring", "tree"),
     ("show collective", "level"): ("datasheet", "family"),
@@ -373,13 +374,13 @@ COMPANY: dict[str, dict[str, Any]] = {
         name: {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None}
         for name in ("radix", "switch", "server")
     },
-    "available": {"chips": ["h100-sxm", "h200-sxm"]},
+    "available": {"chips": ["h100-sxm", "h200-sxm"], "deadline": None},
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
     "etp": {"model": "qwen3-30b-a3b", "chips": 32, "ep": 8, "recompute": "full", "modules": None},
     "mfu": {"workload": "llama-3.1-8b", "step": None},
-    "deadline": {"chips": None, "days": None, "tokens": "1T"},
+    "deadline": {"available": None, "chips": None, "days": None, "tokens": "1T"},
     "tokens": {"days": None},
     **{
         name: {"tier": "remote", "save": None, "copy": None, "synchronous": None, **OF_A_CHIP}
@@ -403,6 +404,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     **{name: {"depreciation": None, "hardware_age": None} for name in ("life", "residual", "interest")},
     "sdc_every": {"sdc": "replay"},
     "sides": {
+        "available": None,
         "on": "torus",
         "topologies": ["torus"],
         "chips": 64,
@@ -432,6 +434,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "recompute": {"modules": None},
     "job.collective": {"on": "fat-tree"},
     "failure.cubes": {
+        "available": None,
         "on": "torus",
         "chips": 64,
         "global_batch": 64,
