@@ -6,13 +6,14 @@ import click
 import pytest
 
 from datahall.answers.ask import ask, form_of
+from datahall.answers.names import names
 from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME, GROUPS, VERBS, words
 from datahall.catalog import Catalog
 from datahall.cli.command import Question
 from datahall.cli.main import root
-from datahall.cli.names import completer, names
+from datahall.cli.names import completer
 from datahall.scenario.kinds import Flag, Listed, Name
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
