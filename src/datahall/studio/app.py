@@ -57,6 +57,9 @@ class Studio:
         except msgspec.DecodeError as error:
             _refuse(exchange, 400, f"not a question: {error}")
             return
+        if task.verb not in ASKED:
+            _refused(exchange, 404, _unknown(task.verb))
+            return
         is_streamed = EVENTS in exchange.request.header("accept")
         try:
             async for message in self._bench.answer(task):
@@ -91,13 +94,17 @@ def _event(exchange: Exchange, name: str, data: bytes) -> None:
 def _form(exchange: Exchange, path: str) -> None:
     verb, _, name = unquote(path).partition("/")
     if verb not in ASKED:
-        _refused(exchange, 404, UnknownNameError("verb", verb, ASKED, hint=f"all of them: GET {FORMS}"))
+        _refused(exchange, 404, _unknown(verb))
     elif not name:
         _send(exchange, form_for(verb))
     elif (found := names_of(verb, name)) is not None:
         _send(exchange, found)
     else:
         _refuse(exchange, 404, f"{name} of {verb} has no names to choose from")
+
+
+def _unknown(verb: str) -> UnknownNameError:
+    return UnknownNameError("verb", verb, ASKED, hint=f"all of them: GET {FORMS}")
 
 
 def _file(exchange: Exchange) -> None:

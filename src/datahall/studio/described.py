@@ -41,7 +41,7 @@ OPERATIONS = (
         answer=Shown,
         is_streamed=True,
         refusal=Refusal,
-        statuses=(400, 422, 500, 503),
+        statuses=(400, 404, 422, 500, 503),
     ),
     Operation(path=FORMS, about="all that can be asked", answer=Forms),
     Operation(

@@ -77,7 +77,8 @@ class Forms(msgspec.Struct, frozen=True):
     verbs: dict[str, str]  # by name, what each is about
 
 
-ASKED = tuple(verb.name for verb in BY_NAME.values() if verb.by_file)
+ALSO = ("validate",)  # beside those that a file may ask: others write, or read what only their caller has
+ASKED = tuple(verb.name for verb in BY_NAME.values() if verb.by_file or verb.name in ALSO)
 
 
 @cache

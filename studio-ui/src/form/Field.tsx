@@ -71,9 +71,22 @@ function offered(options: string[], value: string, listed: boolean | undefined):
 }
 
 const STEPS = 400;
+const LARGER: Record<string, number> = { k: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12, "%": 0.01 };
+const TIME_MS: Record<string, number> = { us: 1e-3, "µs": 1e-3, ms: 1, s: 1e3, min: 6e4, h: 3.6e6 };
+
+// The number that a person wrote, in the unit of the slider, to place its knob; what is meant, the server decides.
+function read(value: string, unit?: string): number | null {
+  const found = /^([\d,.]+(?:e[-+]?\d+)?)\s*(.*)$/i.exec(value.trim());
+  const number = found ? Number(found[1]!.replaceAll(",", "")) : NaN;
+  if (!Number.isFinite(number)) return null;
+  const word = found![2]!;
+  if (word === (unit ?? "")) return number;
+  if (unit && unit in TIME_MS) return word in TIME_MS ? (number * TIME_MS[word]!) / TIME_MS[unit]! : null;
+  return word in LARGER ? number * LARGER[word]! : null;
+}
 
 function Range({ label, slider, value, change }: { label: string; slider: Slider; value: string; change: (value: string) => void }): preact.JSX.Element {
-  const number = parseFloat(value.replaceAll(",", "")) || slider.start;
+  const number = read(value, slider.unit) ?? slider.start;
   const along = slider.by === "factor"
     ? Math.log(number / slider.from) / Math.log(slider.to / slider.from)
     : (number - slider.from) / (slider.to - slider.from);
