@@ -25,7 +25,7 @@ from tests.answers.sayable import (
 )
 
 from datahall.answers.ask import form_of
-from datahall.answers.names import names
+from datahall.answers.catalog.names import names
 from datahall.answers.verbs import VERBS
 from datahall.catalog import load
 from datahall.errors import DatahallError

@@ -18,7 +18,6 @@ from datahall.studio.forms import ASKED, form_for, forms
 from datahall.studio.names import names_of
 from datahall.studio.task import Done, Progress, Refused, Task
 
-JSON = "application/json"
 EVENTS = "text/event-stream"
 BUSY_S = 1
 NEVER_OLD, ALWAYS_NEW = "public, max-age=31536000, immutable", "no-cache"

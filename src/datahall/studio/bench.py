@@ -16,13 +16,12 @@ from typing import TypeVar
 
 import msgspec
 
-from datahall.studio.task import Message, Progress, Refused, Task
+from datahall.studio.task import OURS, Message, Progress, Refused, Task
 from datahall.studio.work import work
 
 WARM = "datahall.studio.warm"
 MOST_WAITING = 64
 LEAVING_S = 0.25  # that a question may still take whose client has left, before its process is ended
-OURS = 500
 Result = TypeVar("Result")
 
 

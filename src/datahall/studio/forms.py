@@ -7,8 +7,7 @@ from functools import cache
 import msgspec
 
 from datahall.answers.ask import form_of
-from datahall.answers.names import inner
-from datahall.answers.schema import schema
+from datahall.answers.catalog.names import inner
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME, GROUPS
 from datahall.scenario.field import Concept, Field
@@ -39,12 +38,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A section of a form: what it is about, and its inputs; of an `inline` one several tables may be given."""
+    """A section of a form: what it is about, and its inputs; an `inline` one is a table."""
 
     name: str
     about: str
     is_inline: bool
-    is_many: bool
     inputs: tuple[Input, ...]
 
 
@@ -105,7 +103,6 @@ def form_for(name: str) -> VerbForm:
                 name=concept.name,
                 about=_about(concept),
                 is_inline=concept.inline,
-                is_many=concept.many,
                 inputs=tuple(_input(verb, field) for field in form.of(concept.name).values()),
             )
             for concept in form.concepts
@@ -114,11 +111,6 @@ def form_for(name: str) -> VerbForm:
         is_traced=verb.traced,
         leads=verb.leads,
     )
-
-
-def schema_of(name: str) -> dict[str, object]:
-    """The JSON Schema of a question."""
-    return schema(name)
 
 
 def _about(concept: Concept) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datahall.answers.ask import form_of
-from datahall.answers.names import inner, names
+from datahall.answers.catalog.names import inner, names
 from datahall.scenario.kinds import Kind, Name
 from datahall.studio.forms import ASKED
 

@@ -55,13 +55,12 @@ class Citation(msgspec.Struct, frozen=True):
 
 
 class ShownChart(msgspec.Struct, frozen=True, kw_only=True):
-    """A chart as it was drawn, and its numbers."""
+    """A chart as it was drawn, and the names of its colours."""
 
     title: str
     svg: str
     keys: tuple[tuple[str, str], ...]  # names of colours and the colours
     note: str
-    chart: Chart
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +126,6 @@ def _chart(chart: Chart) -> ShownChart:
         svg=svg(chart),
         keys=tuple(keys(chart)),
         note=getattr(chart, "note", ""),
-        chart=chart,
     )
 
 

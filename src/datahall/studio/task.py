@@ -38,4 +38,5 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     error: dict[str, Any]
 
 
+OURS = 500  # the status of a mistake of ours
 Message: TypeAlias = Progress | Done | Refused

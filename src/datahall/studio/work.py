@@ -11,12 +11,12 @@ import msgspec
 
 from datahall.answers.ask import ask
 from datahall.answers.reply import Deployable, Reply, Traced, answer_of
-from datahall.errors import DatahallError, OutputError, ScenarioError
+from datahall.errors import DatahallError, OutputError, too_little_memory
 from datahall.report.output import render
 from datahall.studio.shown import shown_answer
 from datahall.studio.task import Done, Message, Progress, Refused, Task
 
-INFEASIBLE, UNREADABLE, OURS = 200, 422, 500
+INFEASIBLE, UNREADABLE = 200, 422
 TYPES = {
     "json": "application/json", "html": "text/html; charset=utf-8", "md": "text/markdown; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
@@ -57,8 +57,7 @@ def answered(task: Task) -> Message:
     except DatahallError as error:
         return Refused(INFEASIBLE if error.exit_code == 1 else UNREADABLE, error.record())
     except MemoryError:
-        short = ScenarioError("this machine has too little memory for the question", hint="ask for less")
-        return Refused(UNREADABLE, short.record())
+        return Refused(UNREADABLE, too_little_memory().record())
 
 
 def _shaped(reply: Reply, task: Task) -> Done:

@@ -47,7 +47,6 @@ export interface Chart {
   svg: string;
   keys: [string, string][];
   note: string;
-  chart: { type: string; [key: string]: unknown };
 }
 
 export interface Answer {
@@ -109,7 +108,6 @@ export interface Part {
   name: string;
   about: string;
   is_inline: boolean;
-  is_many: boolean;
   inputs: Input[];
 }
 

@@ -51,7 +51,7 @@ export function Field({ verb, input, value, wrong, slider, change }: Props): pre
       ) : (
         <input id={id} type="text" value={value} title={input.help} spellcheck={false} autocomplete="off"
           placeholder={input.default || input.example || input.placeholder} list={options.length ? `${id}-names` : undefined}
-          aria-invalid={wrong ? "true" : undefined} aria-describedby={wrong ? `${id}-wrong` : undefined}
+          aria-required={input.is_required} aria-invalid={wrong ? "true" : undefined} aria-describedby={wrong ? `${id}-wrong` : undefined}
           onFocus={ask} onChange={(event) => change(event.currentTarget.value.trim())} />
       )}
       {options.length > 0 && !closed && (

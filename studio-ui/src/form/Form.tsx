@@ -1,4 +1,4 @@
-import type { Form as Shape, Given, Wrong } from "../ask/shapes";
+import type { Form as Shape, Given, Input, Wrong } from "../ask/shapes";
 import { Field, type Slider } from "./Field";
 
 interface Props {
@@ -16,7 +16,7 @@ export function Form({ of, given, first, sliders, wrong, change }: Props): preac
   const all = of.parts.filter((part) => !part.is_inline);
   const top = first.flatMap((name) => all.flatMap((part) => part.inputs.filter((input) => input.name === name)));
   const rest = all
-    .map((part) => ({ ...part, inputs: part.inputs.filter((input) => !first.includes(input.name)) }))
+    .map((part) => ({ ...part, inputs: part.inputs.filter((input) => !first.includes(input.name)).sort(rareLast) }))
     .filter((part) => part.inputs.length);
   const field = (input: (typeof top)[number]): preact.JSX.Element => (
     <Field key={input.name} verb={of.name} input={input} value={given[input.name] ?? ""} wrong={found[input.name]}
@@ -40,6 +40,8 @@ export function Form({ of, given, first, sliders, wrong, change }: Props): preac
     </form>
   );
 }
+
+const rareLast = (one: Input, other: Input): number => Number(one.is_rare ?? false) - Number(other.is_rare ?? false);
 
 // What is wrong, by the input that it is about.
 function wrongs(wrong: Wrong | null): Record<string, string> {
