@@ -9,7 +9,7 @@ import msgspec
 from datahall.answers.ask import form_of
 from datahall.answers.catalog.names import inner
 from datahall.answers.verb import Verb
-from datahall.answers.verbs import BY_NAME, GROUPS
+from datahall.answers.verbs import BY_NAME, GROUPS, words
 from datahall.scenario.field import Concept, Field
 from datahall.scenario.kinds import Choice, Listed, Name, Plain
 from datahall.scenario.read import VERSION
@@ -56,7 +56,7 @@ class VerbForm(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     artefacts: tuple[str, ...]
     is_traced: bool
-    leads: tuple[str, ...]
+    examples: tuple[str, ...]  # lines to copy
 
 
 class Heading(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ def form_for(name: str) -> VerbForm:
         ),
         artefacts=verb.artefacts,
         is_traced=verb.traced,
-        leads=verb.leads,
+        examples=tuple(words(verb)),
     )
 
 

@@ -54,6 +54,24 @@ export async function question(line: string): Promise<Question | null> {
   return { verb, given };
 }
 
+const FILE = /\.(toml|json|csv|jsonl|gz|yaml|txt)\b|\//;
+
+// What a verb is asked where nobody says anything: the first of its examples that needs no file.
+export async function example(of: Form): Promise<Given> {
+  for (const line of of.examples) {
+    const found = FILE.test(line) ? null : await question(line);
+    if (found) return found.given;
+  }
+  return {};
+}
+
+// The inputs that stand at the top of a form: those that its examples say, and those that it needs.
+export async function first(of: Form): Promise<string[]> {
+  const said = await Promise.all(of.examples.map(question));
+  const needed = inputs(of).filter((input) => input.is_argument || input.is_required).map((input) => input.name);
+  return [...new Set([...needed, ...said.flatMap((one) => Object.keys(one?.given ?? {}))])];
+}
+
 // The line that asks the same.
 export function line(of: Form, given: Given): string {
   const flag = (name: string): string => `--${name.replaceAll("_", "-")}`;

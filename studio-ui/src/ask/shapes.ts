@@ -119,7 +119,7 @@ export interface Form {
   parts: Part[];
   artefacts: string[];
   is_traced: boolean;
-  leads: string[];
+  examples: string[];
 }
 
 export interface Forms {

@@ -1,27 +1,18 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { names } from "../ask/api";
 import type { Input } from "../ask/shapes";
+import { SLIDERS, type Slider } from "./sliders";
 
 interface Props {
   verb: string;
   input: Input;
   value: string;
   wrong: string | undefined;
-  slider: Slider | undefined;
   change: (value: string) => void;
 }
 
-// Of an input that is dragged: from one number to another, evenly or by the same factor, and how it is written.
-export interface Slider {
-  from: number;
-  to: number;
-  by?: "factor";
-  step?: number;
-  unit?: string;
-  start: number;
-}
-
-export function Field({ verb, input, value, wrong, slider, change }: Props): preact.JSX.Element {
+export function Field({ verb, input, value, wrong, change }: Props): preact.JSX.Element {
+  const slider = value ? SLIDERS[input.name] : undefined;
   const id = useId();
   const [options, setOptions] = useState<string[]>(input.words ?? []);
   useEffect(() => {

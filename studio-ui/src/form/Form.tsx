@@ -1,17 +1,16 @@
 import type { Form as Shape, Given, Input, Wrong } from "../ask/shapes";
-import { Field, type Slider } from "./Field";
+import { Field } from "./Field";
 
 interface Props {
   of: Shape;
   given: Given;
   first: string[]; // inputs that stand at the top, whatever section they are of
-  sliders?: Record<string, Slider> | undefined;
   wrong: Wrong | null;
   change: (name: string, value: string) => void;
 }
 
 // The inputs of a verb, as they were declared: those that are asked most on top, all others behind a line.
-export function Form({ of, given, first, sliders, wrong, change }: Props): preact.JSX.Element {
+export function Form({ of, given, first, wrong, change }: Props): preact.JSX.Element {
   const found = wrongs(wrong);
   const all = of.parts.filter((part) => !part.is_inline);
   const top = first.flatMap((name) => all.flatMap((part) => part.inputs.filter((input) => input.name === name)));
@@ -20,7 +19,7 @@ export function Form({ of, given, first, sliders, wrong, change }: Props): preac
     .filter((part) => part.inputs.length);
   const field = (input: (typeof top)[number]): preact.JSX.Element => (
     <Field key={input.name} verb={of.name} input={input} value={given[input.name] ?? ""} wrong={found[input.name]}
-      slider={sliders?.[input.name]} change={(value) => change(input.name, value)} />
+      change={(value) => change(input.name, value)} />
   );
   const said = rest.some((part) => part.inputs.some((input) => given[input.name]));
   return (
