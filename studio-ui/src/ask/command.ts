@@ -54,7 +54,7 @@ export async function question(line: string): Promise<Question | null> {
   return { verb, given };
 }
 
-const FILE = /\.(toml|json|csv|jsonl|gz|yaml|txt)\b|\//;
+const FILE = /\.(toml|json|csv|jsonl|gz|yaml|txt)\b|\bpath\//;
 
 // What a verb is asked where nobody says anything: the first of its examples that needs no file.
 export async function example(of: Form): Promise<Given> {
