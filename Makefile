@@ -29,6 +29,7 @@ studio-build: $(TEST_READY)  # the page anew from its sources: the one target th
 	$(BIN)/python release/studio.py
 
 test: $(TEST_READY)
+	@sh release/test_tools.sh
 	$(BIN)/ruff format --check src tests calibration benchmarks docs release
 	$(BIN)/ruff check src tests calibration benchmarks docs release
 	$(BIN)/mypy
