@@ -15,7 +15,7 @@ import click
 
 from datahall import __version__
 from datahall.cli.groups import SETTINGS, Root
-from datahall.cli.process import settle
+from datahall.cli.process import leave, settle
 from datahall.cli.streams import Closed, silence
 from datahall.errors import DatahallError, OutputError, too_little_memory
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except OSError:
         silence()
+    leave()
     sys.exit(code)
 
 
