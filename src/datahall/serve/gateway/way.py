@@ -300,7 +300,7 @@ class Way:
     def _headers(self) -> list[tuple[str, str]]:
         assert self.key is not None
         headers = [("x-request-id", self.request_id), ("x-served-model", self._served)]
-        headers += self._gateway.ledger.standing(self.key, self._began_ns).headers()
+        headers += self._gateway.ledger.headers(self.key, self._began_ns)
         return headers
 
 

@@ -17,12 +17,13 @@ from typing import Literal
 import msgspec
 
 from datahall.errors import ServingError
-from datahall.serve.ledger.account import Account, Refusal, Standing
+from datahall.scenario.words import BudgetPeriod
+from datahall.serve.ledger.account import Account, KeyAccount, Refusal, Standing
 from datahall.serve.ledger.disk.batch import Batch
 from datahall.serve.ledger.disk.journal import FRAME_BYTES, SEGMENT_BYTES, Journal, Reserved, Settled
 from datahall.serve.ledger.disk.recovery import recover
 from datahall.serve.ledger.folder import Folder
-from datahall.serve.ledger.key import Key
+from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.money import NOTHING, Price, Usage
 from datahall.serve.ledger.period import span_of
 
@@ -47,8 +48,8 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     admitted_ns: int
     usage: Usage
     nano_usd: int
-    request_turn: int
-    token_turn: int
+    turn: int  # in the windows of the key
+    payer_turn: int  # in those of its customer; -1: in none
 
 
 class Ledger:
@@ -73,8 +74,9 @@ class Ledger:
         self._batch = Batch()
         self._unwritten: Batch | None = None  # what could not be written at the last commit
         self._lock, self._commit_lock = Lock(), Lock()
-        self._accounts: dict[int, Account] = {}
-        self._by_digest: dict[bytes, Account] = {}
+        self._accounts: dict[int, KeyAccount] = {}
+        self._payers: dict[str, Account] = {}  # customers that have limits, or had some
+        self._by_digest: dict[bytes, KeyAccount] = {}
         self._open: dict[int, Reservation] = {}
         self._change = -1
         self.trouble = ""  # why the disk does not take what it should
@@ -136,15 +138,14 @@ class Ledger:
             if refusal is not None:
                 return refusal
             self._next += 1
-            admitted_ns = max(now_ns, account.start_ns)
+            payer = account.payer
+            admitted_ns = max(now_ns, account.start_ns, payer.start_ns if payer is not None else 0)
             record = Reserved(self._next, key.id, model, admitted_ns, estimate, nano_usd)
             try:
                 self._journal.append(record)
             except OSError as error:
                 return self._unavailable(str(error))
             self._batch.reserve(record)
-            account.num_open += 1
-            account.reserved += nano_usd
             reservation = Reservation(
                 request=record.request,
                 key=key.id,
@@ -152,19 +153,24 @@ class Ledger:
                 admitted_ns=admitted_ns,
                 usage=estimate,
                 nano_usd=nano_usd,
-                request_turn=account.requests.take(1),
-                token_turn=account.tokens.take(estimate.tokens),
+                turn=account.hold(estimate.tokens, nano_usd),
+                payer_turn=-1 if payer is None else payer.hold(estimate.tokens, nano_usd),
             )
             self._open[record.request] = reservation
             return reservation
 
     def room(self, key: Key, model: str, prompt: int, now_ns: int, others: Sequence[str] = ()) -> int | None:
-        """Tokens of an answer to a prompt that fit what a key has left; None where nothing of it has an end."""
+        """Tokens of an answer to a prompt that fit what a key and its customer have left; None where neither has an end."""
         with self._lock:
             account = self._accounts[key.id]
-            account.roll(now_ns)
             prices = [self._models[name] for name in (model, *others) if name in self._models]
-            return account.room(prompt, prices)
+            rooms = []
+            for one in (account,) if account.payer is None else (account, account.payer):
+                one.roll(now_ns)
+                room = one.room(prompt, prices)
+                if room is not None:
+                    rooms.append(room)
+            return min(rooms, default=None)
 
     def settle(
         self,
@@ -200,6 +206,8 @@ class Ledger:
             if refusal is not None:
                 return refusal
             account.requests.take(1)
+            if account.payer is not None:
+                account.payer.requests.take(1)
             saved = _bounded(saved)
             record = Settled(
                 0, key.id, model, now_ns, "cached", NOTHING, 0, 0, saved, price.cost_nano_usd(saved)
@@ -208,9 +216,23 @@ class Ledger:
         return None
 
     def standing(self, key: Key, now_ns: int) -> Standing:
-        """The counters of a key, which headers and lists show and by which requests are refused."""
+        """The counters of a key, which lists show and by which requests are refused."""
         with self._lock:
             return self._accounts[key.id].standing(now_ns)
+
+    def customers(self, now_ns: int) -> dict[str, Standing]:
+        """The counters of customers that have limits."""
+        with self._lock:
+            return {name: payer.standing(now_ns) for name, payer in self._payers.items()}
+
+    def headers(self, key: Key, now_ns: int) -> tuple[tuple[str, str], ...]:
+        """What binds a key, be it its customer's, as an answer says it."""
+        with self._lock:
+            account = self._accounts[key.id]
+            standing = account.standing(now_ns)
+            if account.payer is not None:
+                standing = standing.narrowed(account.payer.standing(now_ns))
+        return standing.headers()
 
     @property
     def num_open(self) -> int:
@@ -269,7 +291,7 @@ class Ledger:
     # inside
 
     def _refusal(
-        self, account: Account, model: str, tokens: int, nano_usd: int, now_ns: int
+        self, account: KeyAccount, model: str, tokens: int, nano_usd: int, now_ns: int
     ) -> Refusal | None:
         account.roll(now_ns)
         over = _over(account.key, now_ns)
@@ -281,7 +303,11 @@ class Ledger:
             )
         if self._journal.left_bytes < FRAME_BYTES * (len(self._open) + 2):
             return self._unavailable("no space is left")
-        return account.refusal(tokens, nano_usd, now_ns)
+        refusal, payer = account.refusal(tokens, nano_usd, now_ns), account.payer
+        if payer is not None:
+            payer.roll(now_ns)
+            refusal = refusal or payer.refusal(tokens, nano_usd, now_ns)
+        return refusal
 
     def _unavailable(self, why: str) -> Refusal:
         message = f"nothing can be written down, so nothing is let in: {self.trouble or why}"
@@ -294,13 +320,14 @@ class Ledger:
             if self._open.pop(reservation.request, None) is None:
                 return 0
             account = self._accounts[reservation.key]
-            account.num_open -= 1
-            if reservation.admitted_ns >= account.start_ns:
-                account.reserved -= reservation.nano_usd
-                account.spent += nano_usd
-            account.tokens.change(reservation.token_turn, usage.tokens - reservation.usage.tokens)
-            if outcome == "released":
-                account.requests.change(reservation.request_turn, -1)
+            unused, requests = reservation.usage.tokens - usage.tokens, int(outcome == "released")
+            account.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
+            account.give_back(reservation.turn, unused, requests)
+            payer = account.payer
+            if payer is not None:
+                payer.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
+                if reservation.payer_turn >= 0:
+                    payer.give_back(reservation.payer_turn, unused, requests)
             self._write(
                 Settled(
                     reservation.request, reservation.key, model, reservation.admitted_ns, outcome, usage, nano_usd,
@@ -318,25 +345,56 @@ class Ledger:
         self._batch.settle(record)
 
     def _read_keys(self, now_ns: int) -> None:
+        """Take the terms of keys and customers that were written since the last time."""
         keys, change = self._store.keys(self._change)
-        spans = {period: span_of(period, now_ns) for period in {key.limits.period for key in keys}}
+        limited = self._store.customers(self._change)
+        periods = {one.limits.period for one in keys} | {limits.period for limits in limited.values()}
+        spans = {period: span_of(period, now_ns) for period in periods}
         spent = {period: self._store.spent_nano_usd(span.start_ns) for period, span in spans.items()}
         with self._lock:
+            for period, span in spans.items():
+                for batch in (self._batch, self._unwritten):
+                    if batch is not None:
+                        batch.add_spent(spent[period], span.start_ns)
             for key in keys:
-                period = key.limits.period
-                start_ns = spans[period].start_ns
-                unwritten = [self._batch, *([self._unwritten] if self._unwritten else ())]
-                total = spent[period].get(key.id, 0)
-                total += sum(batch.spent_nano_usd(key.id, start_ns) for batch in unwritten)
+                total = spent[key.limits.period].get(key.id, 0)
                 account = self._accounts.get(key.id)
                 if account is None:
-                    account = self._accounts[key.id] = Account(key, total, now_ns)
+                    payer = self._payers.get(key.customer)
+                    account = self._accounts[key.id] = KeyAccount(key, payer, total, now_ns)
                 else:
+                    self._by_digest.pop(account.key.digest, None)
                     account.become(key, total, now_ns)
                     mine = (one for one in self._open.values() if one.key == key.id)
-                    account.reserved = sum(one.nano_usd for one in mine if one.admitted_ns >= start_ns)
+                    account.open_again([(one.admitted_ns, one.nano_usd) for one in mine])
                 self._by_digest[key.digest] = account
+            if limited:
+                self._limit_customers(limited, spent, now_ns)
             self._change = change
+
+    def _limit_customers(
+        self, limited: Mapping[str, Limits], spent: Mapping[BudgetPeriod, Mapping[int, int]], now_ns: int
+    ) -> None:
+        """Give customers their limits; what all their keys have spent and hold counts from now on."""
+        totals = dict.fromkeys(limited, 0)
+        held: dict[str, list[tuple[int, int]]] = {name: [] for name in limited}
+        for number, account in self._accounts.items():
+            name = account.key.customer
+            if name in limited:
+                totals[name] += spent[limited[name].period].get(number, 0)
+        for one in self._open.values():
+            name = self._accounts[one.key].key.customer
+            if name in limited:
+                held[name].append((one.admitted_ns, one.nano_usd))
+        for name, limits in limited.items():
+            payer = self._payers.get(name)
+            if payer is None:
+                payer = self._payers[name] = Account("customer", limits, totals[name], now_ns)
+            else:
+                payer.limit(limits, totals[name], now_ns)
+            payer.open_again(held[name])
+        for account in self._accounts.values():
+            account.payer = self._payers.get(account.key.customer)
 
 
 def _over(key: Key, now_ns: int) -> Refusal | None:
