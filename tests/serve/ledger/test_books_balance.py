@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from tests.serve.ledger.books import MODELS, SECOND_NS, START_NS, key_in, limited, opened, totals
 
 from datahall.serve.ledger.account import Refusal
-from datahall.serve.ledger.ledger import Reservation
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.money import NOTHING, Usage
 
 REQUESTS, TOKENS, PARALLEL = 6, 200, 4

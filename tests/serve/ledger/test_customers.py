@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.serve.ledger.books import SECOND_NS, START_NS, TEN, key_in, limited, opened
+from tests.serve.telemetry.exposition import shown
 
 from datahall.serve.ledger.account import Refusal
-from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.accounts import Reservation
+from datahall.serve.ledger.folder import Folder
+from datahall.serve.ledger.key import Key, Limits
+from datahall.serve.ledger.keys import declare_customers
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
+from datahall.serve.telemetry.metrics import exposed
+from datahall.serve.telemetry.readings import of_customers
 
 NOW = START_NS
 COST = 30_000  # nano-dollars of TEN
@@ -194,3 +200,36 @@ def test_a_request_of_last_month_is_not_charged_to_this_one(tmp_path: Path) -> N
     standing = ledger.customers(tomorrow)["acme"]
     assert (standing.spent_nano_usd, standing.reserved_nano_usd, standing.num_open) == (0, COST, 1)
     ledger.close(tomorrow)
+
+
+def test_what_a_file_says_of_customers_is_written_down_once(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    said = {"acme": Limits(requests_per_minute=5)}
+    store = Folder(tmp_path).store()
+    declare_customers(store, said)
+    _, change = store.keys()
+    declare_customers(store, said)
+    assert store.keys()[1] == change
+    assert store.customers() == said
+    store.close()
+    ledger.commit(NOW)
+    assert ledger.customers(NOW)["acme"].request_limit == 5
+    ledger.close(NOW)
+
+
+def test_metrics_say_what_customers_have_left(tmp_path: Path) -> None:
+    limited(tmp_path, "acme", requests_per_minute=5, budget_nano_usd=10**9)
+    (one,) = keys_of(tmp_path, "acme")
+    ledger = opened(tmp_path)
+    let_in(ledger, one)
+    found = {
+        line.name: (line.labels, line.value)
+        for line in shown(exposed(of_customers(ledger, lambda: NOW)).decode())
+    }
+    acme = {"customer": "acme"}
+    assert found == {
+        "datahall_customer_budget_usd": (acme, 1.0),
+        "datahall_customer_budget_left_usd": (acme, 0.99997),
+        "datahall_customer_requests_left": (acme, 4.0),
+    }
+    ledger.close(NOW)

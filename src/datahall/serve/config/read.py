@@ -12,6 +12,7 @@ import msgspec
 from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, nearest
 from datahall.scenario.idle import do_nothing
+from datahall.scenario.kinds.budgets import Spending
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.config import values
 from datahall.serve.config.settings import (
@@ -25,7 +26,8 @@ from datahall.serve.config.settings import (
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.http.browsers import is_loopback
-from datahall.serve.ledger.money import FREE, Price
+from datahall.serve.ledger.key import Limits as KeyLimits
+from datahall.serve.ledger.money import FREE, Price, nano_usd
 from datahall.serve.upstreams.routing import RULES
 from datahall.serve.upstreams.upstream import INFERENCE, Api
 
@@ -94,13 +96,19 @@ CACHE: Keys = {
     "answer": ("answer_bytes", values.size),
     "ttl": ("ttl_s", values.seconds()),
 }
+CUSTOMER: Keys = {
+    "rpm": ("requests_per_minute", values.count(0)),
+    "tpm": ("tokens_per_minute", values.count(0, 10**12)),
+    "parallel": ("parallel", values.count(0, 10**6)),
+    "budget": ("budget", values.budget),
+}
 TELEMETRY: Keys = {
     "metrics": ("metrics", values.address),
     "log": ("log", values.text),
     "traces": ("traces", values.url),
     "traces_kept": ("kept_fraction", values.share),
 }
-TABLES = ("server", "telemetry", "cache", "upstream", "model")
+TABLES = ("server", "telemetry", "cache", "upstream", "model", "customer")
 MOST_NAME = 200  # characters
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
@@ -141,6 +149,7 @@ class _Reading:
         cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
         models = self._each("model", self._model)
+        customers = self._each("customer", self._customer) if "customer" in content else {}
         self._hang_together(server, upstreams, models)
         if self._problems:
             raise DocumentError(self._document.path, sorted(self._problems, key=_line))
@@ -150,6 +159,7 @@ class _Reading:
             cache=cache,
             upstreams=tuple(upstreams.values()),
             models=tuple(models.values()),
+            customers=customers,
         )
 
     # tables
@@ -179,6 +189,13 @@ class _Reading:
         found = self._fields(at, table, MODEL, others=BESIDE)
         targets = self._targets(at, table, name)
         return ModelSettings(name=name, targets=targets, price=self._price(at, table), **found)
+
+    def _customer(self, name: str, table: Mapping[str, Any]) -> KeyLimits:
+        found = self._fields(("customer", name), table, CUSTOMER)
+        budget: Spending | None = found.pop("budget", None)
+        if budget is not None:
+            found |= {"budget_nano_usd": nano_usd(str(budget.usd)), "period": budget.period}
+        return KeyLimits(**found)
 
     def _targets(
         self, at: tuple[str, ...], table: Mapping[str, Any], name: str

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Limits, Timeouts
+from datahall.serve.ledger.key import Limits as KeyLimits
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.upstream import Api
 
@@ -83,3 +86,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache: Bounds | None = None  # of answers that are given again; nothing: none is
     upstreams: tuple[UpstreamSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()
+    customers: Mapping[str, KeyLimits] = {}  # what their keys share, written into the books at the start

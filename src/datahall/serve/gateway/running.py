@@ -22,10 +22,10 @@ from datahall.serve.http.browsers import guarded, is_loopback
 from datahall.serve.http.tls import server_tls
 from datahall.serve.ledger.folder import Folder, usual_folder
 from datahall.serve.ledger.group_commit import GroupCommit
-from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.keys import create, key_named
+from datahall.serve.ledger.key import Key, Limits
+from datahall.serve.ledger.keys import create, declare_customers, key_named
 from datahall.serve.ledger.ledger import Ledger
-from datahall.serve.telemetry.readings import of_cache, of_ledger, of_loop, of_process
+from datahall.serve.telemetry.readings import of_cache, of_customers, of_ledger, of_loop, of_process
 from datahall.serve.upstreams.probe import watch
 
 FIRST_KEY = "first"
@@ -52,9 +52,15 @@ async def run_gateway(
     folder = Folder(Path(settings.server.state).expanduser() if settings.server.state else usual_folder())
     with folder.written():
         anybody = None if settings.server.has_auth else _anybody(folder)
+        _declare(folder, settings.customers)
     ledger = Ledger(folder, {model.name: model.price for model in settings.models}, time_ns())
     commits = GroupCommit(ledger)
-    readings = [*of_ledger(ledger), *of_process(), *of_loop(asyncio.get_running_loop())]
+    readings = [
+        *of_ledger(ledger),
+        *of_customers(ledger),
+        *of_process(),
+        *of_loop(asyncio.get_running_loop()),
+    ]
     telemetry = build_telemetry(settings.telemetry, readings)
     asking = asyncio.ensure_future(watch(upstreams))
     try:
@@ -120,6 +126,16 @@ def _anybody(folder: Folder) -> Key:
             return create(store, folder.pepper(store), name=ANYBODY, now_ns=time_ns())[0]
     finally:
         store.close()
+
+
+def _declare(folder: Folder, customers: Mapping[str, Limits]) -> None:
+    """Give customers the limits that the file says."""
+    if customers:
+        store = folder.store()
+        try:
+            declare_customers(store, customers)
+        finally:
+            store.close()
 
 
 def _first_key(folder: Folder) -> str:

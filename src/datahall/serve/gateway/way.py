@@ -24,8 +24,9 @@ from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure, Request
 from datahall.serve.http.sse import event
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.ledger import Outcome, Reservation
+from datahall.serve.ledger.ledger import Outcome
 from datahall.serve.ledger.money import NOTHING, Usage
 from datahall.serve.telemetry.told import Result, Told
 from datahall.serve.telemetry.trace import trace_of

@@ -167,7 +167,8 @@ class Account:
                 return Refusal(
                     status=429,
                     code="request_too_large",
-                    message=f"the request may take {tokens} tokens, more than the {self.whose}'s {window.limit} a minute",
+                    message=f"the request may take {tokens} tokens, more than the {self.whose}'s {window.limit} "
+                    "a minute",
                 )
             return self._slow_down(f"{window.limit} tokens a minute", wait_s)
         if self.spent + self.reserved + nano_usd > self.budget:

@@ -14,18 +14,15 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Literal
 
-import msgspec
-
 from datahall.errors import ServingError
-from datahall.scenario.words import BudgetPeriod
-from datahall.serve.ledger.account import Account, KeyAccount, Refusal, Standing
+from datahall.serve.ledger.account import KeyAccount, Refusal, Standing
+from datahall.serve.ledger.accounts import Accounts, Reservation
 from datahall.serve.ledger.disk.batch import Batch
 from datahall.serve.ledger.disk.journal import FRAME_BYTES, SEGMENT_BYTES, Journal, Reserved, Settled
 from datahall.serve.ledger.disk.recovery import recover
 from datahall.serve.ledger.folder import Folder
-from datahall.serve.ledger.key import Key, Limits
+from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.money import NOTHING, Price, Usage
-from datahall.serve.ledger.period import span_of
 
 Outcome = Literal["answered", "cancelled", "failed"]
 
@@ -37,19 +34,6 @@ LOCKED_S = 0.02  # that a commit waits for who writes a key; the next one takes 
 UNKNOWN = Refusal(status=401, code="invalid_api_key", message="the key is not known")
 REVOKED = Refusal(status=401, code="invalid_api_key", message="the key has been revoked")
 EXPIRED = Refusal(status=401, code="invalid_api_key", message="the key has expired")
-
-
-class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A request that was let in, and what is held for it until it is settled."""
-
-    request: int
-    key: int
-    model: str
-    admitted_ns: int
-    usage: Usage
-    nano_usd: int
-    turn: int  # in the windows of the key
-    payer_turn: int  # in those of its customer; -1: in none
 
 
 class Ledger:
@@ -74,11 +58,8 @@ class Ledger:
         self._batch = Batch()
         self._unwritten: Batch | None = None  # what could not be written at the last commit
         self._lock, self._commit_lock = Lock(), Lock()
-        self._accounts: dict[int, KeyAccount] = {}
-        self._payers: dict[str, Account] = {}  # customers that have limits, or had some
-        self._by_digest: dict[bytes, KeyAccount] = {}
+        self._accounts = Accounts()
         self._open: dict[int, Reservation] = {}
-        self._change = -1
         self.trouble = ""  # why the disk does not take what it should
         self.sell(models)
         self._read_keys(now_ns)
@@ -110,7 +91,7 @@ class Ledger:
     def authenticate(self, secret: bytes, route: str, now_ns: int) -> Key | Refusal:
         """Whose a secret is.  Every key is in memory, so an unknown one costs no look at the disk."""
         digest = hmac.digest(self._pepper, secret, "sha256")
-        account = self._by_digest.get(digest)
+        account = self._accounts.by_digest.get(digest)
         if account is None or not hmac.compare_digest(account.key.digest, digest):
             return UNKNOWN
         key = account.key
@@ -133,7 +114,7 @@ class Ledger:
         for other in others:
             nano_usd = max(nano_usd, self._models[other].cost_nano_usd(estimate))
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             refusal = self._refusal(account, model, estimate.tokens, nano_usd, now_ns)
             if refusal is not None:
                 return refusal
@@ -160,9 +141,9 @@ class Ledger:
             return reservation
 
     def room(self, key: Key, model: str, prompt: int, now_ns: int, others: Sequence[str] = ()) -> int | None:
-        """Tokens of an answer to a prompt that fit what a key and its customer have left; None where neither has an end."""
+        """Tokens of an answer to a prompt that fit what key and customer have left; None where neither has an end."""
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             prices = [self._models[name] for name in (model, *others) if name in self._models]
             rooms = []
             for one in (account,) if account.payer is None else (account, account.payer):
@@ -201,7 +182,7 @@ class Ledger:
         if price is None:
             return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             refusal = self._refusal(account, model, 0, 0, now_ns)
             if refusal is not None:
                 return refusal
@@ -218,17 +199,17 @@ class Ledger:
     def standing(self, key: Key, now_ns: int) -> Standing:
         """The counters of a key, which lists show and by which requests are refused."""
         with self._lock:
-            return self._accounts[key.id].standing(now_ns)
+            return self._accounts.of_keys[key.id].standing(now_ns)
 
     def customers(self, now_ns: int) -> dict[str, Standing]:
         """The counters of customers that have limits."""
         with self._lock:
-            return {name: payer.standing(now_ns) for name, payer in self._payers.items()}
+            return {name: payer.standing(now_ns) for name, payer in self._accounts.of_customers.items()}
 
     def headers(self, key: Key, now_ns: int) -> tuple[tuple[str, str], ...]:
         """What binds a key, be it its customer's, as an answer says it."""
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             standing = account.standing(now_ns)
             if account.payer is not None:
                 standing = standing.narrowed(account.payer.standing(now_ns))
@@ -319,7 +300,7 @@ class Ledger:
         with self._lock:
             if self._open.pop(reservation.request, None) is None:
                 return 0
-            account = self._accounts[reservation.key]
+            account = self._accounts.of_keys[reservation.key]
             unused, requests = reservation.usage.tokens - usage.tokens, int(outcome == "released")
             account.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
             account.give_back(reservation.turn, unused, requests)
@@ -345,56 +326,10 @@ class Ledger:
         self._batch.settle(record)
 
     def _read_keys(self, now_ns: int) -> None:
-        """Take the terms of keys and customers that were written since the last time."""
-        keys, change = self._store.keys(self._change)
-        limited = self._store.customers(self._change)
-        periods = {one.limits.period for one in keys} | {limits.period for limits in limited.values()}
-        spans = {period: span_of(period, now_ns) for period in periods}
-        spent = {period: self._store.spent_nano_usd(span.start_ns) for period, span in spans.items()}
+        news = self._accounts.news(self._store, now_ns)
         with self._lock:
-            for period, span in spans.items():
-                for batch in (self._batch, self._unwritten):
-                    if batch is not None:
-                        batch.add_spent(spent[period], span.start_ns)
-            for key in keys:
-                total = spent[key.limits.period].get(key.id, 0)
-                account = self._accounts.get(key.id)
-                if account is None:
-                    payer = self._payers.get(key.customer)
-                    account = self._accounts[key.id] = KeyAccount(key, payer, total, now_ns)
-                else:
-                    self._by_digest.pop(account.key.digest, None)
-                    account.become(key, total, now_ns)
-                    mine = (one for one in self._open.values() if one.key == key.id)
-                    account.open_again([(one.admitted_ns, one.nano_usd) for one in mine])
-                self._by_digest[key.digest] = account
-            if limited:
-                self._limit_customers(limited, spent, now_ns)
-            self._change = change
-
-    def _limit_customers(
-        self, limited: Mapping[str, Limits], spent: Mapping[BudgetPeriod, Mapping[int, int]], now_ns: int
-    ) -> None:
-        """Give customers their limits; what all their keys have spent and hold counts from now on."""
-        totals = dict.fromkeys(limited, 0)
-        held: dict[str, list[tuple[int, int]]] = {name: [] for name in limited}
-        for number, account in self._accounts.items():
-            name = account.key.customer
-            if name in limited:
-                totals[name] += spent[limited[name].period].get(number, 0)
-        for one in self._open.values():
-            name = self._accounts[one.key].key.customer
-            if name in limited:
-                held[name].append((one.admitted_ns, one.nano_usd))
-        for name, limits in limited.items():
-            payer = self._payers.get(name)
-            if payer is None:
-                payer = self._payers[name] = Account("customer", limits, totals[name], now_ns)
-            else:
-                payer.limit(limits, totals[name], now_ns)
-            payer.open_again(held[name])
-        for account in self._accounts.values():
-            account.payer = self._payers.get(account.key.customer)
+            news.add_unwritten([self._batch, *([self._unwritten] if self._unwritten else ())])
+            self._accounts.take(news, [*self._open.values()], now_ns)
 
 
 def _over(key: Key, now_ns: int) -> Refusal | None:

@@ -35,13 +35,15 @@ class Month(Text, frozen=True):
 
 
 class KeyTerms(Section, frozen=True, kw_only=True):
-    """A key of a gateway: what it is called, whose it is, and what it may use."""
+    """A key of a gateway, or a customer by all of its keys: what it is called, whose it is, and what it may use."""
 
     name: Annotated[str, Label("What the key is called.", metavar="NAME", example="acme")] = ""
     customer: Annotated[
         str,
         Label(
-            "Who pays, and whose answers a cache may give again (default: the key's name).", metavar="NAME"
+            "Who pays, and whose answers a cache may give again (default: the key's name).",
+            metavar="NAME",
+            example="acme",
         ),
     ] = ""
     models: Annotated[

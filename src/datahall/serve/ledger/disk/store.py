@@ -141,7 +141,7 @@ class Store:
             _changed(database, number)
         return msgspec.structs.replace(key, id=number)
 
-    def change(self, key: int, **columns: int | str) -> None:
+    def change(self, key: int, **columns: int | str | bytes) -> None:
         """Write some columns of a key anew."""
         names = ", ".join(f"{name} = ?" for name in columns)
         with _Transaction(self._database) as database:
