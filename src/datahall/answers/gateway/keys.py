@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
 from datahall.answers.gateway.limits import COLUMNS, SEEN, limits_asked, shown
@@ -100,7 +102,7 @@ def gateway_keys_revoke(scenario: Scenario) -> Answer:
     )
 
 
-def _table(keys: list[Key], spent: dict[int, float], states: dict[int, str] | None = None) -> Table:
+def _table(keys: list[Key], spent: dict[int, float], states: Mapping[int, str] | None = None) -> Table:
     columns = (
         Column("name"), Column("customer"), Column("begins"), Column("state"), Column("models"), Column("routes"),
         *COLUMNS, Column("spent", "usd"), Column("made"), Column("until"),

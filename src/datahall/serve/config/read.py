@@ -16,6 +16,7 @@ from datahall.scenario.kinds.budgets import Spending
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.config import values
 from datahall.serve.config.settings import (
+    AdminSettings,
     ModelSettings,
     ServerSettings,
     Settings,
@@ -90,6 +91,10 @@ TARGET: Keys = {
     "model": ("model", values.text),
     "cost": ("cost_nano_usd", values.dollars),
 }
+ADMIN: Keys = {
+    "listen": ("listen", values.address),
+    "key": ("key", values.secret),
+}
 CACHE: Keys = {
     "size": ("most_bytes", values.size),
     "tenant": ("tenant_bytes", values.size),
@@ -108,7 +113,7 @@ TELEMETRY: Keys = {
     "traces": ("traces", values.url),
     "traces_kept": ("kept_fraction", values.share),
 }
-TABLES = ("server", "telemetry", "cache", "upstream", "model", "customer")
+TABLES = ("server", "admin", "telemetry", "cache", "upstream", "model", "customer")
 MOST_NAME = 200  # characters
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
@@ -145,6 +150,7 @@ class _Reading:
         server = self._server(self._table("server"))
         told = self._fields(("telemetry",), self._table("telemetry"), TELEMETRY)
         telemetry = TelemetrySettings(**told)
+        admin = self._admin(self._table("admin")) if "admin" in content else None
         found = self._fields(("cache",), self._table("cache"), CACHE)
         cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
@@ -156,6 +162,7 @@ class _Reading:
         return Settings(
             server=server,
             telemetry=telemetry,
+            admin=admin,
             cache=cache,
             upstreams=tuple(upstreams.values()),
             models=tuple(models.values()),
@@ -169,6 +176,14 @@ class _Reading:
         host, port = found.pop("listen", ("127.0.0.1", 8080))
         limits = _of(Limits, found, LIMITS)
         return ServerSettings(host=host, port=port, limits=limits, **found)
+
+    def _admin(self, table: Mapping[str, Any]) -> AdminSettings:
+        found = self._fields(("admin",), table, ADMIN)
+        usual = AdminSettings()
+        host, port = found.pop("listen", (usual.host, usual.port))
+        if "key" not in table:
+            self._say(("admin",), "has no key", 'one that no client has, e.g. key = "env:DATAHALL_ADMIN_KEY"')
+        return AdminSettings(host=host, port=port, **found)
 
     def _upstream(self, name: str, table: Mapping[str, Any]) -> UpstreamSettings | None:
         found = self._fields(("upstream", name), table, UPSTREAM, TIMEOUTS)

@@ -37,6 +37,14 @@ class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True):
     kept_fraction: float = 0.0  # of traces that nobody has begun before
 
 
+class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where who runs the gateway asks it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8090
+    key: str = ""  # where the admin's own key is: env:NAME or file:PATH
+
+
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that answers, and how it is reached."""
 
@@ -83,6 +91,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     server: ServerSettings = ServerSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    admin: AdminSettings | None = None  # nothing: nowhere
     cache: Bounds | None = None  # of answers that are given again; nothing: none is
     upstreams: tuple[UpstreamSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()

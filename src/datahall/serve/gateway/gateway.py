@@ -23,7 +23,6 @@ from datahall.serve.http.browsers import is_from_elsewhere
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
-from datahall.serve.ledger.money import Usage
 from datahall.serve.openapi import PATH
 from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
@@ -47,10 +46,9 @@ class Gateway:
         has_open_metrics: bool = True,
     ) -> None:
         self.ledger = ledger
-        self.models = {model.name: model for model in models}
-        self.others = {model.name: model.others for model in models}
         self.random = random
         self.answers = answers
+        self.offer(models)
         self.budget = RetryBudget()
         self.loop = asyncio.get_running_loop()
         self.tell: Callable[[Told], None] | None = None if telemetry is None else telemetry.tell
@@ -83,6 +81,12 @@ class Gateway:
             self._show_metrics(exchange)
         else:
             self._health(exchange, exchange.request.path)
+
+    def offer(self, models: Sequence[Model]) -> None:
+        """Answer for these models from now on; who has asked is answered by those of then."""
+        self.models = {model.name: model for model in models}
+        if self.answers is not None:
+            self.answers.cache.clear()
 
     def lets_in(self, head: Request) -> bool:
         """Whether the body behind a head is worth gathering: of nobody's it is not."""
@@ -117,10 +121,6 @@ class Gateway:
         if not model.fallbacks:
             return (first,)
         return (first, *(self.models[name] for name in model.fallbacks))
-
-    def price_nano_usd(self, model: str, usage: Usage) -> int:
-        """What an answer would have cost."""
-        return self.models[model].price.cost_nano_usd(usage)
 
     def next_id(self) -> str:
         """What a request is called in answers, logs and traces."""

@@ -57,8 +57,8 @@ class Way:
 
     __slots__ = (
         "_answer", "_attempts", "_began_ns", "_code", "_exchange", "_first_ns", "_gateway", "_is_hurried",
-        "_is_settled", "_keeping", "_kind", "_latest_s", "_models", "_passage", "_question", "_reservation", "_result",
-        "_saved_nano_usd", "_served", "_status", "_trace", "_usage", "key", "request_id",
+        "_is_settled", "_keeping", "_kind", "_latest_s", "_model", "_models", "_passage", "_question", "_reservation",
+        "_result", "_saved_nano_usd", "_served", "_status", "_trace", "_usage", "key", "request_id",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
@@ -70,6 +70,7 @@ class Way:
         self.key: Key | None = None
         self._question: Question | None = None
         self._keeping: Keeping | None = None
+        self._model: Model | None = None  # that was asked for, as it was then
         self._models: Sequence[Model] = ()
         self._reservation: Reservation | None = None
         self._attempts: Attempts | None = None
@@ -103,6 +104,7 @@ class Way:
         model = gateway.models.get(question.model)
         if model is None:
             raise unknown(question.model)
+        self._model = model
         self._models = gateway.chain(model)
         deadline_s, wait_s = self._models[0].deadline_s, patience_s(request)
         self._is_hurried = wait_s < deadline_s
@@ -126,7 +128,8 @@ class Way:
         if refusal is not None:
             raise Refused.by_ledger(refusal)
         self._served, self._status, self._result = question.model, 200, "cached"
-        self._saved_nano_usd = self._gateway.price_nano_usd(question.model, kept.usage)
+        assert self._model is not None
+        self._saved_nano_usd = self._model.price.cost_nano_usd(kept.usage)
         self.settle()
         kind = "text/event-stream" if question.is_stream else "application/json"
         self._exchange.send(200, keeping.given_again(kept), [*self._headers(), ("x-cache", "hit")], kind)
@@ -137,19 +140,24 @@ class Way:
         gateway, question, key = self._gateway, self._question, self.key
         assert question is not None
         assert key is not None
-        others = gateway.others[question.model]
+        model = gateway.models.get(question.model)
+        if model is None:
+            raise unknown(question.model)
+        if model is not self._model:  # the file was read anew while this waited for the answer to another
+            self._model, self._models = model, gateway.chain(model)
+        others = model.others
         if question.num_open:
-            question = self._question = self._held_to_length(question, key, others)
+            question = self._question = self._held_to_length(question, key, model)
         reservation = gateway.ledger.admit(key, question.model, question.estimate, self._began_ns, others)
         if isinstance(reservation, Refusal):
             raise Refused.by_ledger(reservation)
         self._reservation = reservation
 
-    def _held_to_length(self, question: Question, key: Key, others: Sequence[str]) -> Question:
+    def _held_to_length(self, question: Question, key: Key, model: Model) -> Question:
         """A length for an answer that has none said; of a key whose means have an end, what they allow."""
-        longest = self._gateway.models[question.model].longest_tokens
+        longest = model.longest_tokens
         room = self._gateway.ledger.room(
-            key, question.model, question.estimate.prompt, self._began_ns, others
+            key, model.name, question.estimate.prompt, self._began_ns, model.others
         )
         if room is None:
             return question.of_length(longest, is_sent=False)

@@ -11,7 +11,7 @@ from datahall.serve.ledger.account import Account, KeyAccount
 from datahall.serve.ledger.disk.batch import Batch
 from datahall.serve.ledger.disk.store import Store
 from datahall.serve.ledger.key import Key, Limits
-from datahall.serve.ledger.money import Usage
+from datahall.serve.ledger.money import Price, Usage
 from datahall.serve.ledger.period import Span, span_of
 
 
@@ -26,6 +26,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     nano_usd: int
     turn: int  # in the windows of the key
     payer_turn: int  # in those of its customer; -1: in none
+    prices: Mapping[str, Price]  # by which it is charged, whatever is sold by then
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ class Ledger:
             raise
 
     def sell(self, models: Mapping[str, Price]) -> None:
-        """Know the models that may be asked for, with their prices."""
+        """Know the models that may be asked for from now on, with their prices."""
         for name in models:
             if not 0 < len(name.encode()) <= NAME_BYTES:
                 raise ServingError(
@@ -135,6 +135,7 @@ class Ledger:
                 usage=estimate,
                 nano_usd=nano_usd,
                 turn=account.hold(estimate.tokens, nano_usd),
+                prices=self._models,
                 payer_turn=-1 if payer is None else payer.hold(estimate.tokens, nano_usd),
             )
             self._open[record.request] = reservation
@@ -168,8 +169,9 @@ class Ledger:
         """
         usage = _bounded(usage)
         model = served or reservation.model
-        nano_usd = self._models[model].cost_nano_usd(usage) if usage != NOTHING else 0
-        lost = sum(self._models[name].cost_nano_usd(_bounded(one)) for name, one in wasted)
+        prices = reservation.prices
+        nano_usd = prices[model].cost_nano_usd(usage) if usage != NOTHING else 0
+        lost = sum(prices[name].cost_nano_usd(_bounded(one)) for name, one in wasted)
         return self._end(reservation, model, outcome, usage, nano_usd, lost)
 
     def release(self, reservation: Reservation) -> None:

@@ -19,7 +19,8 @@ class Label(Text, frozen=True):
         text = super().read(raw, at)
         if not re.fullmatch(r"[A-Za-z0-9][\w.@:-]{0,63}", text):
             raise ScenarioError(
-                f"{shown(text)} is no name of a key", hint="1 to 64 letters, digits, and . _ @ : -"
+                f"{shown(text)} is no name of a key or a customer",
+                hint="1 to 64 letters, digits, and . _ @ : -",
             )
         return text
 
