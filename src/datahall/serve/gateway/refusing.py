@@ -9,6 +9,7 @@ import msgspec
 from datahall.scenario.words import Route
 from datahall.serve.http import Exchange, error_body
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.modelserver.refused import InferenceRefusal, PredictRefusal
 from datahall.serve.upstreams.routing import Target
 
 _ANTHROPIC = {
@@ -46,9 +47,9 @@ class Refused(Exception):
     def body(self, kind: Route | None = None) -> bytes:
         """As who asks so reads it."""
         if kind == "predict":
-            return msgspec.json.encode({"detail": self.message})
+            return msgspec.json.encode(PredictRefusal(self.message))
         if kind == "infer":
-            return msgspec.json.encode({"error": self.message})
+            return msgspec.json.encode(InferenceRefusal(self.message))
         if kind == "messages":
             wrong = _ANTHROPIC.get(self.status, "api_error")
             return msgspec.json.encode({"type": "error", "error": {"type": wrong, "message": self.message}})
