@@ -200,6 +200,7 @@ class Attempts:
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
+                self._repeats,
             )
             if response.status >= 300:
                 return await self._not_well(model, target, response, translation is not None)
@@ -228,6 +229,12 @@ class Attempts:
                 upstream.end()
                 if response is not None:
                     response.close()
+
+    def _repeats(self) -> bool:
+        """Whether a request may go to the same upstream again, by a new connection in place of one that broke."""
+        may = self._budget.take()
+        self.num_sent += may
+        return may
 
     def _body(self, target: Target, translation: Translation | None) -> bytes:
         question, upstream = self._question, target.upstream
