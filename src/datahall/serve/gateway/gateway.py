@@ -16,7 +16,7 @@ from datahall.serve.gateway.described import KINDS, MODELS, description
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
-from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.refusing import Refused, unknown
 from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
 from datahall.serve.http.browsers import is_from_elsewhere
@@ -59,6 +59,7 @@ class Gateway:
         self._has_open_metrics = has_open_metrics
         self._first_id = f"req_{token_hex(6)}"
         self._num_ids = 0
+        self._streams: set[asyncio.Task[None]] = set()
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         """Answer one request; only what asks an upstream takes time."""
@@ -87,6 +88,18 @@ class Gateway:
         self.models = {model.name: model for model in models}
         if self.answers is not None:
             self.answers.cache.clear()
+
+    def led_on(self, stream: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Let a stream go on that several hear, whoever of them leaves."""
+        task = self.loop.create_task(stream)
+        self._streams.add(task)
+        task.add_done_callback(self._streams.discard)
+        return task
+
+    async def end_streams(self) -> None:
+        """Wait until streams that nobody hears any more are settled."""
+        if self._streams:
+            await asyncio.wait(self._streams, timeout=1.0)
 
     def lets_in(self, head: Request) -> bool:
         """Whether the body behind a head is worth gathering: of nobody's it is not."""
@@ -173,7 +186,7 @@ class Gateway:
         key = self.known(exchange.request, None, time_ns())
         names = [model for model in self.models if key.may_use(model)]
         if name and name not in names:
-            raise way.unknown(name)
+            raise unknown(name)
         cards = [
             {"id": model, "object": "model", "created": 0, "owned_by": "datahall"}
             for model in names

@@ -138,6 +138,7 @@ async def run_gateway(
             )
         for one in beside:
             await one.close()
+        await gateway.end_streams()
         return is_whole
     finally:
         fleet.close()

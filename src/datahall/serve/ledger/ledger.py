@@ -113,6 +113,24 @@ class Ledger:
         nano_usd = price.cost_nano_usd(estimate)
         for other in others:
             nano_usd = max(nano_usd, self._models[other].cost_nano_usd(estimate))
+        return self._let_in(key, model, estimate, nano_usd, now_ns)
+
+    def join(self, key: Key, model: str, now_ns: int) -> Reservation | Refusal:
+        """Let a request in that hears the answer to another: it counts as one, and costs nothing."""
+        if model not in self._models:
+            return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
+        return self._let_in(key, model, NOTHING, 0, now_ns)
+
+    def spare(self, reservation: Reservation, saved: Usage) -> int:
+        """The end of one that has heard the answer to another; return what that spared, in nano-dollars."""
+        saved = _bounded(saved)
+        spared = reservation.prices[reservation.model].cost_nano_usd(saved) if saved != NOTHING else 0
+        self._end(reservation, reservation.model, "cached", NOTHING, 0, 0, saved, spared)
+        return spared
+
+    def _let_in(
+        self, key: Key, model: str, estimate: Usage, nano_usd: int, now_ns: int
+    ) -> Reservation | Refusal:
         with self._lock:
             account = self._accounts.of_keys[key.id]
             refusal = self._refusal(account, model, estimate.tokens, nano_usd, now_ns)
@@ -297,7 +315,15 @@ class Ledger:
         return Refusal(status=503, code="ledger_unavailable", message=message, retry_after_s=1)
 
     def _end(
-        self, reservation: Reservation, model: str, outcome: str, usage: Usage, nano_usd: int, wasted: int
+        self,
+        reservation: Reservation,
+        model: str,
+        outcome: str,
+        usage: Usage,
+        nano_usd: int,
+        wasted: int,
+        saved: Usage = NOTHING,
+        spared: int = 0,
     ) -> int:
         with self._lock:
             if self._open.pop(reservation.request, None) is None:
@@ -314,7 +340,7 @@ class Ledger:
             self._write(
                 Settled(
                     reservation.request, reservation.key, model, reservation.admitted_ns, outcome, usage, nano_usd,
-                    wasted,
+                    wasted, saved, spared,
                 )
             )  # fmt: skip
         return nano_usd
