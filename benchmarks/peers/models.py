@@ -35,12 +35,15 @@ def slow() -> Model:
     spent_s: list[float] = []
 
     def predict(rows: Rows) -> Rows:
-        if rows.all():
-            return np.full((len(rows), 1), mean(spent_s))
+        asks, said = rows.all(axis=1), rows[:, :10].astype(np.float64)
+        if asks.all():
+            said[:, 0] = mean(spent_s)
+            return said
         start_s = time.perf_counter()
         time.sleep(BATCH_S)
         spent_s.append(time.perf_counter() - start_s)
-        return rows[:, :10]
+        said[asks, 0] = mean(spent_s)  # beside rows of clients that have left
+        return said
 
     return predict
 
