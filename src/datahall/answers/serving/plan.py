@@ -70,7 +70,7 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
     plan = plan_serving(scenario)
-    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan))
 
 
 def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
@@ -343,7 +343,7 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    files = deploy_service(scenario, best) if best.keeps else ()
+    files = deploy_service(scenario, plan) if best.keeps else ()
     return (*commands, *files, our_error(scenario, "inference"))
 
 
