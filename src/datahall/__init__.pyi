@@ -3816,6 +3816,28 @@ def gateway_keys_limit(
         datahall gateway keys limit acme --rpm 1200 --budget 80USD/month
     """
 
+def gateway_keys_rotate(
+    name: str,
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Another secret for a key, said once; the one before lets nobody in any more.
+
+    Parameters
+    ----------
+    name : str
+        What the key is called.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys rotate acme
+    """
+
 def gateway_keys_revoke(
     name: str,
     *,
@@ -3836,6 +3858,59 @@ def gateway_keys_revoke(
     Examples of the command
 
         datahall gateway keys revoke acme
+    """
+
+def gateway_customers_list(
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Customers with the limits that their keys share, and what each has spent.
+
+    Parameters
+    ----------
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway customers list
+    """
+
+def gateway_customers_limit(
+    customer: str,
+    *,
+    rpm: str | int | None = None,
+    tpm: str | int | None = None,
+    parallel: str | int | None = None,
+    budget: str = "",
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Other limits for all keys of a customer together; those that are not named stay.
+
+    Parameters
+    ----------
+    customer : str
+        Whose keys share the limits.
+    rpm : str | int | None
+        Most requests in any minute; 0: as many as may be.
+    tpm : str | int | None
+        Most tokens in any minute; 0: as many as may be.
+    parallel : str | int | None
+        Most requests at once; 0: as many as may be.
+    budget : str
+        Most dollars a day, a month or in all; 0USD: no end.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway customers limit acme --rpm 3000 --budget 200USD/month
     """
 
 def gateway_bill(

@@ -102,6 +102,8 @@ INSTEAD = {
 # what stands before a verb that needs something to be there
 BEFORE = {
     "gateway-keys-limit": "gateway keys create --name acme --rpm 600",
+    "gateway-keys-rotate": "gateway keys create --name acme",
+    "gateway-customers-limit": "gateway keys create --name tests --customer acme",
     "gateway-keys-revoke": "gateway keys create --name acme",
 }
 MADE_ANEW = (

@@ -79,7 +79,7 @@ def plan_serve(scenario: Scenario) -> Deployable:
     plan = plan_within_stock(scenario) if scenario.one(Candidates).available else plan_serving(scenario)
     if isinstance(plan, MixedPlan):
         return mixed_answer(scenario, plan)
-    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan))
 
 
 def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
@@ -335,7 +335,7 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    files = deploy_service(scenario, best) if best.keeps else ()
+    files = deploy_service(scenario, plan) if best.keeps else ()
     return (*commands, *files, our_error(scenario, "inference"))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.planner.artefacts.table import OF_SERVICE
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
@@ -22,6 +24,16 @@ RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
 
 # the golden scenario: what `datahall plan` answers where nothing follows it
 GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
+
+# files that run a plan, by their names: the module and its function, loaded when it is asked for
+OF_SERVICE: Mapping[str, str] = MappingProxyType({
+    "vllm.sh": "planner.artefacts.serving.vllm:vllm_script",
+    "sglang.sh": "planner.artefacts.serving.sglang:sglang_script",
+    "trtllm.yaml": "planner.artefacts.serving.trtllm:trtllm_config",
+    "kubernetes.yaml": "planner.artefacts.serving.kubernetes:kubernetes_manifest",
+    "ray-serve.yaml": "planner.artefacts.serving.ray_serve:ray_serve_config",
+    "gateway.toml": "serve.config.planned:planned_gateway",
+})  # fmt: skip
 
 VERBS = (
     Verb(

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import LADDER_CHIPS, LADDER_WHERE_UNSAID, USUAL_PRECISION, USUAL_SEQ
+
+# files that run a plan, by their names: the module and its function, loaded when it is asked for
+OF_RUN: Mapping[str, str] = MappingProxyType({
+    "megatron.sh": "planner.artefacts.training.megatron:megatron_script",
+    "torchtitan.toml": "planner.artefacts.training.torchtitan:torchtitan_job",
+    "deepspeed.json": "planner.artefacts.training.deepspeed:deepspeed_config",
+    "slurm.sh": "planner.artefacts.training.slurm:slurm_script",
+})  # fmt: skip
 
 VERBS = (
     Verb(

@@ -86,10 +86,11 @@ def _least(s: State, which: int, num: int) -> int:
     """The one with the fewest requests for its weight, the first in turn of equals."""
     fleet = s.fleet[0]
     fleet["turn"] += 1
-    start = fleet["turn"] % num
+    place = fleet["turn"] % num
     best, fewest = NONE, 0.0
-    for step in range(num):
-        replica = s.members[which, 1 + (start + step) % num]
+    for _ in range(num):
+        replica = s.members[which, 1 + place]
+        place = place + 1 if place + 1 < num else 0
         load = _load(s, replica)
         if best == NONE or load < fewest:
             best, fewest = int(replica), load
