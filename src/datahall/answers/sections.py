@@ -12,6 +12,7 @@ from datahall.answers.reliability.sections import GOODPUT, UPKEEP
 from datahall.answers.section import Words
 from datahall.answers.supply.reach import REACH
 from datahall.answers.supply.sections import STANDS, SUPPLY
+from datahall.answers.training.beside import JOINING
 from datahall.breakdown import Breakdown
 from datahall.planner.plan import Plan
 
@@ -29,6 +30,7 @@ WORDS: dict[str, Words] = {
     "Supplied": SUPPLY,
     "Stands": STANDS,
     "Reach": REACH,
+    "Joining": JOINING,
 }
 
 

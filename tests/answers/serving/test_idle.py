@@ -81,6 +81,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "small": ("llama-3.2-3b", {}), "easy": ("10 %", {}),
     "objective": ("energy", {}), "buy": (["rent"], {}), "provider": (["lambda"], {}), "price": (7.0, {}),
     "spot_price": (0.5, {"buy": ["spot"]}), "preempted_every": ("1h", {"buy": ["spot"]}), "as_of": ("2025-06-01", {}),
+    "available": ("h100-sxm=1,h200-sxm=4", {"rate": 40, "chips": ["h100-sxm", "h200-sxm"]}), "weight": (2.0, {}),
     "country": ("germany", {}), "without": (["samsung"], {}), "licensed": (True, {"country": "germany"}),
     "regions": (["us-east-1"], {}), "residency": (["japan"], {}),
     "users_in": (["eu-west-2"], {"regions": ["us-east-1"]}), "sent": ("1 MB", {"regions": ["us-east-1"]}),

@@ -21,10 +21,13 @@ class Process:
 
     def __init__(self, process: asyncio.subprocess.Process, said: str) -> None:
         self.process = process
-        found = re.match(r"http://127\.0\.0\.1:(\d+) answers for \S+\n(?:key  (\S+) )?", said)
+        found = re.match(
+            r"http://127\.0\.0\.1:(\d+) answers for \S+\n(?:\S+:(\d+) is asked .*\n)?(?:key  (\S+) )?", said
+        )
         assert found, said
         self.port = int(found[1])
-        self.secret = found[2] or ""
+        self.admin_port = int(found[2] or 0)
+        self.secret = found[3] or ""
         self.client = Client(Origin("127.0.0.1", self.port))
 
     async def ask(self, secret: str = "", **fields: Any) -> Response:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import STREAM, World, failing, gateway, stream, whole
+from tests.serve.gateway.gateways import STREAM, Handler, World, failing, gateway, stream, whole
 from tests.serve.http.talking import running, until
 
 from datahall.serve.gateway.attempts import MOST_ERROR_BYTES
@@ -106,6 +107,25 @@ async def amplification(world: World, num_requests: int) -> float:
             upstream.breaker.succeed()
             upstream.not_before_s = 0.0
     return sum(one.num for one in world.asked) / num_requests
+
+
+def every_other_hangs_up() -> Handler:
+    """Answers the first request of a connection, and closes it when the second has come."""
+    numbers = count(1)
+    return lambda exchange: whole(exchange) if next(numbers) % 2 else hang_up(exchange)
+
+
+@running
+async def test_a_connection_that_broke_is_asked_anew_within_the_budget_too() -> None:
+    async with gateway(every_other_hangs_up(), num_retries=0) as world:
+        statuses = [(await world.say())[0] for _ in range(3)]
+        assert statuses == [200, 200, 200]
+        assert world.asked[0].num == 5
+        assert world.gateway.budget.num_spent == 2
+        assert [told.num_attempts for told in world.ended] == [1, 2, 2]
+        assert await amplification(world, 297) * 297 <= 300 * (1 + SHARE) + MOST <= 300 * 1.1
+        assert world.gateway.budget.num_refused > 0
+        assert world.is_quiet
 
 
 @pytest.mark.parametrize("bad", [failing(500), failing(429), hang_up])

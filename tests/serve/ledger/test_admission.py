@@ -11,11 +11,12 @@ from tests.serve.ledger.books import CHEAP, DEAR, SECOND_NS, START_NS, TEN, key_
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.disk.store import Store
 from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import PREFIX, Key
 from datahall.serve.ledger.keys import create, limit, revoke
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import NOTHING, Price, Usage, nano_usd
 
 NOW = START_NS

@@ -14,6 +14,9 @@ from datahall.answers.sections import section_figures, section_results, section_
 from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
 from datahall.answers.serving.artefact import deploy_service, service_file
 from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
+from datahall.answers.serving.mixed.beside import beside_notes
+from datahall.answers.serving.mixed.idle import idle_stock
+from datahall.answers.serving.mixed.plan import mixed_answer
 from datahall.answers.serving.money import (
     front_chart,
     front_table,
@@ -30,17 +33,19 @@ from datahall.answers.serving.plan_tables import (
     replica_table,
     think_table,
 )
-from datahall.answers.serving.recorded import mean_lengths, recorded, replayed
+from datahall.answers.serving.recorded import mean_lengths, replayed
 from datahall.answers.serving.words import (
     BINDS,
     all_at_the_worst,
     all_cut,
     banded,
     described,
+    full_load,
     implied,
     on_switches,
     percent,
     shown_share,
+    wanted_by,
 )
 from datahall.answers.supply.idle import idle_supply
 from datahall.answers.supply.reach import at_users
@@ -55,6 +60,7 @@ from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.figure import chips_figure
+from datahall.planner.serving.mixed.plan import MixedPlan, plan_within_stock
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving, question_of
 from datahall.reliability.sections.upkeep import Upkeep
@@ -62,6 +68,7 @@ from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.units import fmt, short
 
 SOME_REPLICAS = 100  # that stand for more than can be simulated
@@ -71,7 +78,9 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
-    plan = plan_serving(scenario)
+    plan = plan_within_stock(scenario) if scenario.one(Candidates).available else plan_serving(scenario)
+    if isinstance(plan, MixedPlan):
+        return mixed_answer(scenario, plan)
     return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan))
 
 
@@ -112,9 +121,11 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
         charts=(load_chart(plan), *((front,) if (front := front_chart(plan)) is not None else ())),
         notes=(
             *_notes(scenario, plan),
+            *beside_notes(plan),
             *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
             *idle_money(scenario, plan),
+            *idle_stock(scenario, plan),
             *idle_supply(scenario, candidate_chips(scenario)),
             *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_deployed)]),
@@ -137,18 +148,7 @@ def prepare(scenario: Scenario) -> None:
 
 def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
-    who = fmt(demand.rate_per_s, "requests/s")
-    if demand.stretch is not None:
-        who = f"{who}{recorded(demand.stretch)},"
-    if demand.users:
-        pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
-        pace = (
-            f"at {short(demand.reading_tokens_per_s)} tokens/s each"
-            if demand.reuse is None
-            else "in conversations"
-        )
-        who = f"{counted(demand.users, 'user')} {pace}{pause}"
-    load = _full_load(best)
+    who, load = wanted_by(demand), full_load(best)
     what = (
         f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_deployed, 'replica')}{_spare(best)} of "
         f"{described(best.replica, best.precision)}"
@@ -179,14 +179,6 @@ def _cut(demand: Demand) -> str:
     return all_cut(demand.cut_fraction, demand.load.prompt, demand.load.output, demand.traffic.max_context)
 
 
-def _full_load(best: Proposal) -> str:
-    """The load with the headroom used up; from twice the demand on as a multiple of it."""
-    more = best.more_load_fraction
-    if more >= 1:
-        return f"at {fmt(best.full_load_ratio, 'ratio')} the load"
-    return f"at {percent(more)} more load" if percent(more) != percent(0.0) else "at that load"
-
-
 def _binding(best: Proposal) -> str:
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
@@ -214,9 +206,9 @@ def _added(best: Proposal) -> str:
     each = f"Each of {best.num_replicas:,} replicas{needed}" if best.num_replicas > 1 else "One replica"
     return (
         f"{tried}{each} gets "
-        f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
-        f"{BINDS[best.binds]} is nearest its limit, at {percent(reached)} of it ({at}); one holds "
-        f"{_in_closed_form(best)}."
+        f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) "
+        f"{full_load(best)}, where {BINDS[best.binds]} is nearest its limit, at {percent(reached)} "
+        f"of it ({at}); one holds {_in_closed_form(best)}."
     )
 
 

@@ -33,6 +33,7 @@ VERBS = (
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
             Takes("checkpoint", only=("storage", "tier")),
+            Takes("candidates", only=("available",)),
             Takes("goal"),
             PRICED,
             SUPPLIED,
@@ -46,6 +47,11 @@ VERBS = (
                 "chips",
                 "How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of "
                 "adapters the fewest that hold them).",
+            ),
+            (
+                "available",
+                "Chips of another kind that are there beside these: what they add to the run, the batch split evenly "
+                "or by speed, e.g. a100-80gb=512.",
             ),
             ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
@@ -76,6 +82,7 @@ VERBS = (
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
             "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
+            "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --available a100-80gb=512 --global-batch 1024",
             "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
             "llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8",
         ),

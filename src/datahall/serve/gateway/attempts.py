@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from time import time
 from typing import Any
@@ -200,6 +201,7 @@ class Attempts:
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
+                partial(self._repeats, model, target),
             )
             if response.status >= 300:
                 return await self._not_well(model, target, response, translation is not None)
@@ -228,6 +230,17 @@ class Attempts:
                 upstream.end()
                 if response is not None:
                     response.close()
+
+    def _repeats(self, model: Model, target: Target) -> bool:
+        """Whether a request goes to the same upstream again, by a new connection in place of one that broke.
+
+        Where another can be asked that is the better use of the budget.
+        """
+        if model.num_retries and model.pool.has_ready((target,), self._loop.time()):
+            return False
+        may = self._budget.take()
+        self.num_sent += may
+        return may
 
     def _body(self, target: Target, translation: Translation | None) -> bytes:
         question, upstream = self._question, target.upstream

@@ -85,6 +85,13 @@ class Question(NamedTuple):
     num_bytes: int
     num_open: int = 0  # answers whose length is left to the model
 
+    def held_to(self, longest: int, room: int | None) -> tuple[Question, bool]:
+        """A length for an answer that has none said, where means have an end what they allow; whether that is less."""
+        if room is None:
+            return self.of_length(longest, is_sent=False), False
+        length = max(min(FEWEST_TOKENS, longest), min(longest, room // self.num_open))
+        return self.of_length(length, is_sent=True), length < longest
+
     def of_length(self, tokens: int, *, is_sent: bool) -> Question:
         """The question with a length for each answer that has none, which the upstream is told or only held for it."""
         estimate = Usage(self.estimate.prompt, 0, tokens * self.num_open)
@@ -249,3 +256,17 @@ def _value(body: Body, name: str, kind: type[Value], otherwise: Value) -> Value:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, f"{name}: {error}", "invalid_type", param=name) from None
     return found  # type: ignore[no-any-return]
+
+
+def patience_s(header: Callable[[str], str]) -> float:
+    """How long the client is willing to wait, where it says so."""
+    text = header("x-request-timeout")
+    if not text:
+        return 1e9
+    try:
+        wait_s = float(text)
+    except ValueError:
+        wait_s = -1.0
+    if not 0 < wait_s < 1e9:
+        raise Refused(400, "x-request-timeout is seconds, more than 0", "invalid_value")
+    return wait_s
