@@ -30,6 +30,8 @@ def plan_serve(
     rate: str | float | None = None,
     users: str | int | None = None,
     trace: str = "",
+    users_in: str | Sequence[str] | None = None,
+    sent: str | float = "0B",
     traffic: str = "",
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
@@ -145,6 +147,10 @@ def plan_serve(
         People who wait for their answers, instead of a rate.
     trace : str
         Recorded requests, CSV or JSONL, instead of a rate.
+    users_in : str | Sequence[str] | None
+        Regions of clouds that users are near: the way there and back counts in the time to the first token.
+    sent : str | float
+        What leaves with an answer beside its text: images, audio, logs. (default 0B)
     traffic : str
         Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None

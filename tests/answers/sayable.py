@@ -244,6 +244,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "without": (["samsung"], "smic,globalfoundries"),
     "regions": (["us-east-1"], "aws-us-west-2,eu-west-2"),
     "residency": (["united-states"], "us,japan"),
+    "users_in": (["eu-west-2"], "aws-us-west-2,eu-west-2"),
+    "sent": ("200 kB", 1e6),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),

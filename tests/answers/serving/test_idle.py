@@ -84,6 +84,7 @@ VALUES: dict[str, tuple[Any, Said]] = {
     "available": ("h100-sxm=1,h200-sxm=4", {"rate": 40, "chips": ["h100-sxm", "h200-sxm"]}), "weight": (2.0, {}),
     "country": ("germany", {}), "without": (["samsung"], {}), "licensed": (True, {"country": "germany"}),
     "regions": (["us-east-1"], {}), "residency": (["japan"], {}),
+    "users_in": (["eu-west-2"], {"regions": ["us-east-1"]}), "sent": ("1 MB", {"regions": ["us-east-1"]}),
     "owner": ("hyperscaler", {}), "capex": (90_000.0, {}), "interest": ("20 %", {}), "life": ("9y", {}),
     "residual": ("40 %", {}), "depreciation": ("market", {}), "hardware_age": ("2y", {"depreciation": "market"}),
     "colo": ("300USD/kW-month", {}), "energy_price": ("0.5USD/kWh", {}), "repair_cost": ("9 %", {}),

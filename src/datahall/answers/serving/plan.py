@@ -48,9 +48,11 @@ from datahall.answers.serving.words import (
     wanted_by,
 )
 from datahall.answers.supply.idle import idle_supply
+from datahall.answers.supply.reach import at_users
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
+from datahall.economics.sections.reach import Reach
 from datahall.errors import option
 from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
@@ -94,7 +96,7 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=f"{_headline(best)}{_cut(best.demand)}{priced(plan)}{apart_words(plan)}",
+        headline=f"{_headline(best)}{at_users(plan.section(Reach))}{_cut(best.demand)}{priced(plan)}{apart_words(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
         results={
@@ -321,16 +323,19 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
     best = plan.chosen
     replica, there = best.replica, group_inputs(best.replica, best.precision)
-    fleet = {**there, **_fleet(best)}
+    promised: dict[str, Plain | None] = (
+        {"ttft": f"{best.demand.promise.ttft_s:.6g}s"} if is_changed(scenario, "users_in") else {}
+    )
+    fleet = {**there, **_fleet(best), **promised}
     commands = [follow(scenario, "simulate serve", fleet)]
     if best.num_spare and best.num_deployed <= MOST_REPLICAS:
         out: dict[str, Plain] = {"replicas": list(range(best.num_spare))}
         failures: Tables = {"failure": [*scenario.said.get("failure", ()), out]}
         commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
     if plan.apart and plan.apart[0].keeps:
-        commands.append(follow(scenario, "simulate serve", apart_pools(plan.apart[0])))
+        commands.append(follow(scenario, "simulate serve", {**apart_pools(plan.apart[0]), **promised}))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
-        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand)}
+        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand), **promised}
         commands.append(follow(scenario, "show techniques", {**there, **share}))
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}

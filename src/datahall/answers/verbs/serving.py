@@ -21,6 +21,7 @@ SERVED = (
     "host_cache", "host_link", "drive_cache", "drive_rate",
 )  # fmt: skip
 RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
+APART = ("users_in", "sent")  # what matters where users are far from chips
 
 # the golden scenario: what `datahall plan` answers where nothing follows it
 GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
@@ -46,7 +47,17 @@ VERBS = (
             Takes("", only=("model", "seed")),
             Takes(
                 "traffic",
-                only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system", *RECORDED),
+                only=(
+                    "rate",
+                    "users",
+                    "lengths…",
+                    "burstiness",
+                    "turns",
+                    "think",
+                    "system",
+                    *RECORDED,
+                    *APART,
+                ),
             ),
             Takes("promise"),
             Takes("candidates"),
@@ -163,7 +174,7 @@ VERBS = (
             Takes(""),
             Takes("deployment", many=True),
             Takes("router"),
-            Takes("traffic", without=("busiest",), many=True),
+            Takes("traffic", without=("busiest", *APART), many=True),
             Takes("promise"),
             Takes("fabric", only=("wiring…",)),
             Takes("measurement"),
