@@ -51,10 +51,9 @@ soak: $(TEST_READY)  # a gateway under mixed load for SOAK_S seconds: what it ho
 	$(BIN)/python benchmarks/soak.py $(SOAK_S)
 
 bench-peers: $(BIN)/python  # servers of others, each in an environment of its own, and ours beside them
-	for one in mlserver litserve; do $(BIN)/python -m venv $(VENV)/$$one && \
-		$(VENV)/$$one/bin/pip install -q -r benchmarks/peers/$$one.txt || exit 1; done
-	$(BIN)/python -m venv $(VENV)/peers
-	$(VENV)/peers/bin/pip install -q -r benchmarks/peers/requirements.txt
+	$(BIN)/pip install -q uv  # pip tries versions of one of them for half an hour
+	for one in mlserver litserve peers; do $(BIN)/python -m venv $(VENV)/$$one && \
+		$(BIN)/uv pip install -q --python $(VENV)/$$one/bin/python -r benchmarks/peers/$$one.txt || exit 1; done
 	$(BIN)/python benchmarks/beside_peers.py
 
 conformance: $(TEST_READY)  # clients of others against `datahall serve`, in an environment of their own

@@ -1,6 +1,6 @@
 """After the studio's page is built: what it was built from, and the licences of what is in it.
 
-    python release/studio.py           # `make studio-build` runs it
+python release/studio.py           # `make studio-build` runs it
 """
 
 from __future__ import annotations
