@@ -317,9 +317,8 @@ KEPT_METHODS = {
     **{
         f"serve.http.{side}.{name}": "the parser calls it"
         for side in ("reader.Reader", "client.outgoing.Outgoing")
-        for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
+        for name in ("on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete")
     },
-    "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.reader.Reader.on_url": "as above",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }

@@ -57,6 +57,17 @@ async def test_who_wants_the_usage_of_a_stream_gets_it_from_the_cache_too() -> N
         assert b'"prompt_tokens":7' in await answer.read()
 
 
+@running
+async def test_a_stream_of_a_fallback_is_not_kept_as_the_answer_of_who_was_asked() -> None:
+    others = {"spare": stream}
+    async with gateway(failing(500), bounds=BOUNDS, others=others, fallbacks=("spare",)) as world:
+        for _ in range(2):
+            answer = await world.ask(stream=True)
+            assert answer.headers["x-served-model"] == "spare"
+            assert DONE in await answer.read()
+        assert world.asked[1].num == 2
+
+
 async def key_of_another(world: World) -> str:
     folder: Folder = world.gateway.ledger._folder
     store = folder.store()

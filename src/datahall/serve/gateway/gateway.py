@@ -27,7 +27,7 @@ from datahall.serve.openapi import PATH
 from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
-from datahall.serve.upstreams.retry_budget import RetryBudget
+from datahall.serve.upstreams.retry_budget import RetryBudgets
 
 
 class Gateway:
@@ -49,7 +49,7 @@ class Gateway:
         self.random = random
         self.answers = answers
         self.offer(models)
-        self.budget = RetryBudget()
+        self.budgets = RetryBudgets()
         self.loop = asyncio.get_running_loop()
         self.tell: Callable[[Told], None] | None = None if telemetry is None else telemetry.tell
         self.kept_fraction = kept_fraction  # of traces, where nobody has decided before

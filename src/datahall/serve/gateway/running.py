@@ -97,7 +97,7 @@ async def run_gateway(
         families = telemetry.instruments.families
         families += [
             *of_upstreams(fleet.upstreams, gateway.loop.time),
-            *of_lines(fleet.models, gateway.budget),
+            *of_lines(fleet.models, gateway.budgets),
         ]
         if answers is not None:
             families += of_cache(answers.cache)

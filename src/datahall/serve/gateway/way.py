@@ -17,16 +17,10 @@ from datahall.serve.gateway.attempts import Answer, Attempts
 from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
-from datahall.serve.gateway.question import (
-    BYTES_PER_TOKEN,
-    Kind,
-    Question,
-    patience_s,
-    read_question,
-)  # fmt: skip
+from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, patience_s, read_question
 from datahall.serve.gateway.refusing import Refused, unknown
 from datahall.serve.gateway.speech.inference import CALLS, Call, read_call
-from datahall.serve.gateway.usage import usage_of
+from datahall.serve.gateway.usage import most_in, usage_of
 from datahall.serve.http import Exchange, Failure
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.accounts import Reservation
@@ -53,6 +47,9 @@ async def answer(gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
             await way.ask()
     except Refused as refused:
         way.refuse(refused)
+    except Exception:  # a mistake of ours, which the server answers and reports
+        way.fail()
+        raise
     finally:
         if not way.is_led_on:
             way.settle()
@@ -85,9 +82,8 @@ class Way:
         self._hears: Shared | None = None  # the stream of another, in place of one of its own
         self._served = self._code = ""
         self._status = self._first_ns = self._saved_nano_usd = 0
-        self._usage = NOTHING
         self._result: Result = "cancelled"
-        self._latest_s = 0.0  # in the loop's time
+        self._usage, self._latest_s = NOTHING, 0.0  # in the loop's time
         self._is_hurried = self._is_settled = False  # hurried by the client
         self.is_led_on = False  # its stream goes on for others, and settles it when that ends
         header = exchange.request.headers.get("traceparent", "")
@@ -169,10 +165,9 @@ class Way:
         """Have it answered by an upstream, and pass on what it says."""
         gateway, question = self._gateway, self._question
         assert question is not None
-        gateway.budget.pay()
         traced = () if self._trace is None else (("traceparent", self._trace.header()),)
         self._attempts = Attempts(
-            question, self._latest_s, gateway.budget, gateway.random, gateway.loop, traced, self._is_hurried
+            question, self._latest_s, gateway.budgets, gateway.random, gateway.loop, traced, self._is_hurried
         )
         answer = self._answer = await self._attempts.answer(self._models)
         self._served = answer.model
@@ -191,7 +186,7 @@ class Way:
                 completion = min(len(body) // BYTES_PER_TOKEN, question.estimate.completion)
                 usage = Usage(question.estimate.prompt, 0, completion)
             else:
-                usage = question.believed(said)
+                usage = question.believed(said, most_in(body))
                 if self._keeping is not None and self._served == question.model:
                     self._keeping.keep_whole(usage, body, self._began_ns)
             self._usage = usage
@@ -203,8 +198,7 @@ class Way:
 
     async def _pass_stream(self, answer: Answer, question: Question) -> None:
         exchange, response = self._exchange, answer.response
-        hides = not question.wants_usage and question.kind != "messages"
-        passage = self._passage = Passage(hides_usage=hides)
+        passage = self._passage = Passage(not question.wants_usage and question.kind != "messages")
         self._begin_stream(response.status)
         keeping = self._keeping if answer.model == question.model else None
         shared = keeping.begin() if keeping is not None else None
@@ -265,7 +259,7 @@ class Way:
         if events and shared is not None:
             shared.add(events)
         self._result = "answered"
-        usage = None if passage.usage is None else question.believed(passage.usage)
+        usage = None if passage.usage is None else question.believed(passage.usage, passage.num_events)
         if shared is not None and self._keeping is not None and usage is not None:
             self._keeping.keep_stream(usage, self._began_ns)
         self.settle()
@@ -273,6 +267,8 @@ class Way:
     def _broken(self, failure: Failure, shared: Shared | None) -> bytes:
         """The stream has broken off: settle, and say so to all who hear it."""
         self._result = "failed"
+        if self._answer is not None:
+            self._answer.broke_off(failure, self._gateway.loop.time())
         said = Refused(502, f"the answer broke off: {failure}", "upstream_failed").event(self._kind)
         if shared is not None:
             shared.add(said)
@@ -328,10 +324,14 @@ class Way:
                 self.settle()
         exchange.end()
 
+    def fail(self) -> None:
+        """There is no answer, and nobody but us is to blame."""
+        self._result, self._code = "failed", "internal_error"
+        self._status = self._status if self._first_ns else 500
+
     def refuse(self, refused: Refused) -> None:
         """Say why there is no answer."""
-        self._status, self._code = refused.status, refused.code
-        self._result = "failed"
+        self._status, self._code, self._result = refused.status, refused.code, "failed"
         if self._attempts is None or not self._attempts.num_sent:
             self._result = "refused"
             reservation, self._reservation = self._reservation, None
@@ -351,7 +351,7 @@ class Way:
         if self._keeping is not None:
             self._keeping.end(is_left=self._result == "cancelled")
         if (passage := self._passage) is not None and (question := self._question) is not None:
-            self._usage = question.believed(passage.delivered(question.estimate))
+            self._usage = question.believed(passage.delivered(question.estimate), passage.num_events)
         charged_nano_usd = 0
         if reservation is not None and self._hears is not None:
             saved = self._hears.usage if self._result == "cached" else None
@@ -395,6 +395,5 @@ class Way:
 
     def _headers(self) -> list[tuple[str, str]]:
         assert self.key is not None
-        headers = [("x-request-id", self.request_id), ("x-served-model", self._served)]
-        headers += self._gateway.ledger.headers(self.key, self._began_ns)
-        return headers
+        limits = self._gateway.ledger.headers(self.key, self._began_ns)
+        return [("x-request-id", self.request_id), ("x-served-model", self._served), *limits]

@@ -27,7 +27,6 @@ from datahall.serve.ledger.money import NOTHING, Price, Usage
 Outcome = Literal["answered", "cancelled", "failed"]
 
 STARTS_BITS = 40  # requests of one start have numbers below 2**40
-MOST_TOKENS = 2**40  # of one request; what an upstream says beyond it is a slip
 NAME_BYTES = 200  # of a model
 LOCKED_S = 0.02  # that a commit waits for who writes a key; the next one takes what it could not write
 
@@ -109,7 +108,7 @@ class Ledger:
         price = self._models.get(model)
         if price is None:
             return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
-        estimate = _bounded(estimate)
+        estimate = estimate.bounded()
         nano_usd = price.cost_nano_usd(estimate)
         for other in others:
             nano_usd = max(nano_usd, self._models[other].cost_nano_usd(estimate))
@@ -123,7 +122,7 @@ class Ledger:
 
     def spare(self, reservation: Reservation, saved: Usage) -> int:
         """The end of one that has heard the answer to another; return what that spared, in nano-dollars."""
-        saved = _bounded(saved)
+        saved = saved.bounded()
         spared = reservation.prices[reservation.model].cost_nano_usd(saved) if saved != NOTHING else 0
         self._end(reservation, reservation.model, "cached", NOTHING, 0, 0, saved, spared)
         return spared
@@ -185,12 +184,14 @@ class Ledger:
         `served`: the model that answered, where it is another.  `wasted`: what attempts took that answered nobody, such
         as the loser of two that were hedged; it is written down, and nobody is charged for it.
         """
-        usage = _bounded(usage)
+        usage = usage.bounded()
         model = served or reservation.model
         prices = reservation.prices
         nano_usd = prices[model].cost_nano_usd(usage) if usage != NOTHING else 0
-        lost = sum(prices[name].cost_nano_usd(_bounded(one)) for name, one in wasted)
-        return self._end(reservation, model, outcome, usage, nano_usd, lost)
+        lost = sum(prices[name].cost_nano_usd(one.bounded()) for name, one in wasted)
+        # who leaves is not charged for what was worked for him, but it counts in his limit of tokens
+        worked = max((one.tokens for _, one in wasted), default=0) if outcome == "cancelled" else 0
+        return self._end(reservation, model, outcome, usage, nano_usd, lost, num_worked=worked)
 
     def release(self, reservation: Reservation) -> None:
         """Give all back: the request never went anywhere."""
@@ -209,7 +210,7 @@ class Ledger:
             account.requests.take(1)
             if account.payer is not None:
                 account.payer.requests.take(1)
-            saved = _bounded(saved)
+            saved = saved.bounded()
             record = Settled(
                 0, key.id, model, now_ns, "cached", NOTHING, 0, 0, saved, price.cost_nano_usd(saved)
             )
@@ -324,12 +325,14 @@ class Ledger:
         wasted: int,
         saved: Usage = NOTHING,
         spared: int = 0,
+        num_worked: int = 0,
     ) -> int:
         with self._lock:
             if self._open.pop(reservation.request, None) is None:
                 return 0
             account = self._accounts.of_keys[reservation.key]
-            unused, requests = reservation.usage.tokens - usage.tokens, int(outcome == "released")
+            unused = reservation.usage.tokens - max(usage.tokens, num_worked)
+            requests = int(outcome == "released")
             account.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
             account.give_back(reservation.turn, unused, requests)
             payer = account.payer
@@ -364,12 +367,3 @@ def _over(key: Key, now_ns: int) -> Refusal | None:
     if key.revoked_ns:
         return REVOKED
     return EXPIRED if key.is_over(now_ns) else None
-
-
-def _bounded(usage: Usage) -> Usage:
-    """Counts that an upstream may have said: none below 0 or beyond all reason."""
-    prompt, cached, completion = usage.prompt, usage.cached, usage.completion
-    if 0 <= cached <= prompt <= MOST_TOKENS and 0 <= completion <= MOST_TOKENS:
-        return usage
-    prompt, cached, completion = (min(max(0, count), MOST_TOKENS) for count in (prompt, cached, completion))
-    return Usage(prompt, min(cached, prompt), completion)
