@@ -121,7 +121,7 @@ class Traffic(Section, frozen=True, kw_only=True):
         float,
         Quantity(
             "What leaves with an answer beside its text: images, audio, logs.",
-            needs=("regions", "residency"), most=1e12, example="200 kB",
+            needs=("regions", "residency"), most=1e12, example="200kB",
         ),
     ] = 0.0  # fmt: skip
     preset: Annotated[
