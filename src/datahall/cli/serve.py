@@ -207,7 +207,7 @@ def tell(running: Running) -> None:
         lines.append(f"{running.admin_url} is asked by who runs it, with the admin's key")
     if running.secret:
         lines.append(f"key  {running.secret}   (shown this once)")
-    header = f" -H 'authorization: Bearer {running.secret or '$KEY'}'" if running.has_auth else ""
+    header = f' -H "authorization: Bearer {running.secret or "$KEY"}"' if running.has_auth else ""
     body = f'{{"model":"{running.models[0]}","messages":[{{"role":"user","content":"Hello"}}]}}'
     lines.append(f"curl {running.url}/v1/chat/completions{header} -d '{body}'")
     click.echo("\n".join(lines))

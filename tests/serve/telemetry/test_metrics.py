@@ -114,14 +114,18 @@ def names() -> set[str]:
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M))
     suffixes = {"histogram": ("_bucket", "_sum", "_count")}
     return {name + suffix for name, kind in kinds.items() for suffix in suffixes.get(kind, ("",))} | {
-        "datahall_open_requests", "datahall_ledger_unwritten",  # of a ledger, which this page has none of
+        "datahall_open_requests", "datahall_ledger_unwritten", "datahall_upstream_ready",  # of a whole gateway
     }  # fmt: skip
 
 
 def asked(expression: str) -> set[str]:
     """The names of metrics in a query."""
     bare = re.sub(r'"[^"]*"|\{[^{}]*\}|\[[^\]]*\]', "", expression)
-    return {word for word in re.findall(r"\b[a-z]\w*_\w+\b", bare)} - {"histogram_quantile", "label_values"}
+    return {word for word in re.findall(r"\b[a-z]\w*_\w+\b", bare)} - {
+        "avg_over_time",
+        "histogram_quantile",
+        "label_values",
+    }
 
 
 def queries() -> list[str]:

@@ -33,7 +33,14 @@ from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.keys import create, declare_customers, key_named
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Price
-from datahall.serve.telemetry.readings import of_cache, of_customers, of_ledger, of_loop, of_process
+from datahall.serve.telemetry.readings import (
+    of_cache,
+    of_connections,
+    of_customers,
+    of_ledger,
+    of_loop,
+    of_process,
+)
 
 FIRST_KEY = "first"
 ANYBODY = "anybody"  # whose account pays where no key is asked for
@@ -108,6 +115,8 @@ async def run_gateway(
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
         front: Handler = gateway if told.has_auth else guarded(gateway, told.host)
         server = await serve(front, (told.host, told.port), told.limits, tls, gateway.lets_in)
+        server.tell = gateway.turned_away
+        families += of_connections(lambda: server.num_connections)
         watched = settings.telemetry.metrics
         if watched is not None:
             beside.append(await serve(guarded(gateway.watch, watched[0]), watched))
@@ -143,8 +152,8 @@ async def run_gateway(
     finally:
         fleet.close()
         loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, commits.stop)  # before what somebody else may hold up
         await loop.run_in_executor(None, telemetry.stop)
-        await loop.run_in_executor(None, commits.stop)
 
 
 async def _reload(gateway: Gateway, fleet: Fleet, folder: Folder, anew: Anew | None) -> Reloaded:

@@ -53,6 +53,10 @@ async def answer(gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
             await way.ask()
     except Refused as refused:
         way.refuse(refused)
+    except asyncio.CancelledError:
+        if exchange.is_cut_off:
+            way.cut_off()
+        raise
     finally:
         if not way.is_led_on:
             way.settle()
@@ -333,12 +337,23 @@ class Way:
         self._status, self._code = refused.status, refused.code
         self._result = "failed"
         if self._attempts is None or not self._attempts.num_sent:
-            self._result = "refused"
+            self._result = "refused" if refused.status < 500 else "failed"  # by whom it came, or by us
             reservation, self._reservation = self._reservation, None
             if reservation is not None:
                 self._gateway.ledger.release(reservation)
         self.settle()
         refused.send(self._exchange, self.request_id, self._kind)
+
+    def cut_off(self) -> None:
+        """Say that the server goes, to a client who is still there."""
+        exchange = self._exchange
+        going = Refused(503, "the server is going down", "going_down", retry_after_s=1.0)
+        if not exchange.is_started:
+            self.settle()
+            going.send(exchange, self.request_id, self._kind)
+        elif not exchange.is_ended:
+            exchange.write(going.event(self._kind))
+            exchange.end()
 
     def settle(self) -> None:
         """Charge what was delivered and tell of it, before the client sees the end or when the way ends, but once."""
@@ -371,6 +386,8 @@ class Way:
 
     def _told(self, charged_nano_usd: int) -> Told:
         key, question, attempts, answer = self.key, self._question, self._attempts, self._answer
+        if self._exchange.is_cut_off and self._result == "cancelled":  # by us, and not by the client
+            self._result, self._status, self._code = "failed", self._status or 503, "going_down"
         return Told(
             request_id=self.request_id,
             route=self._kind,
@@ -391,6 +408,7 @@ class Way:
             num_attempts=attempts.num_sent if attempts is not None else 0,
             failures=tuple(attempts.failures) if attempts is not None else (),
             trace=self._trace,
+            peer=self._exchange.request.peer,
         )
 
     def _headers(self) -> list[tuple[str, str]]:
