@@ -57,7 +57,7 @@ class Serve(click.Command):
 @click.option(
     "--delay",
     metavar="TIME",
-    help="With --model: how long a batch waits for more while the model is busy (0s).",
+    help="With --model: with --workers 2 and more, how long a batch waits for more beside one that runs (0s).",
 )
 @click.option("--workers", metavar="N", help="With --model: calls of the model side by side (1).")
 @click.option(

@@ -157,3 +157,11 @@ def test_every_metric_says_what_it_is_in_a_base_unit() -> None:
     for name, kind in kinds.items():
         assert (kind == "counter") == name.endswith("_total")
         assert not re.search(r"_(ms|milliseconds|kb|mb|minutes)(_|$)", name)
+
+
+def test_a_streamed_answer_of_one_token_has_no_time_a_token() -> None:
+    instruments = Instruments()
+    instruments.count(told(usage=Usage(5, 0, 1)))
+    assert (
+        read(instruments.exposed(), "gen_ai_server_time_per_output_token_seconds_count", model="small") == 0
+    )
