@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from datahall.catalog.document import parse
 from datahall.errors import DocumentError, Problem
-from datahall.serve.config.read import LIMITS, MODEL, PRICE, SERVER, TIMEOUTS, UPSTREAM, settings_of
+from datahall.serve.config.read import (
+    LIMITS,
+    MODEL,
+    PRICE,
+    SERVER,
+    TIMEOUTS,
+    UPSTREAM,
+    is_gateway,
+    settings_of,
+)
 from datahall.serve.config.settings import ModelSettings, Settings
 from datahall.serve.ledger.key import Limits as KeyLimits
 
@@ -238,3 +247,9 @@ budget = "7USD"
         settings(LEAST + said.replace('"5USD/day"', '"5 stones"').replace("rpm = 10", "rps = 1"))
     assert "is no budget" in str(found.value)
     assert 'nothing is called "rps" here' in str(found.value)
+
+
+@pytest.mark.parametrize("mistyped", ["[upstream.u]", "[model.m]"])
+def test_a_file_with_one_table_mistyped_is_still_one_of_a_gateway(mistyped: str) -> None:
+    assert is_gateway(parse(LEAST.replace(mistyped, "[x.y]"), "gateway.toml"))
+    assert not is_gateway(parse('[model.m]\nfamily = "x"\n', "models.toml"))
