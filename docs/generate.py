@@ -189,7 +189,7 @@ def executed(words: list[str], expected: int, served: Servers | None = None) -> 
     if words[:3] == ["datahall", "serve", "--virtual"] and not expected and served is not None:
         served.start(words)
         return ""
-    needs_others = words[1:2] == ["serve"] or words[1:3] == ["gateway", "top"]
+    needs_others = words[1:2] in (["serve"], ["studio"]) or words[1:3] == ["gateway", "top"]
     if words[0] != "datahall" or (needs_others and not expected and "--help" not in words):
         return exists(words)
     if served is not None:
@@ -222,6 +222,8 @@ def exists(words: list[str]) -> str:
         case ["datahall", "serve", *rest]:  # it would not end: what it is told is checked
             for file in (word for word in rest if word.endswith(".toml")):
                 executed(["datahall", "check", file], 0)
+        case ["datahall", "studio", *rest]:  # it would not end either: its options are read
+            executed(["datahall", "studio", *rest, "--help"], 0)
         case ["datahall", "gateway", "top", *rest]:  # of a gateway that runs: its options are read
             executed(["datahall", "gateway", "top", *rest, "--help"], 0)
         case ["curl", *rest] if any(word.startswith(SERVED) for word in rest):

@@ -50,23 +50,28 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
     origin = Origin.of(settings.url)
     tls = client_tls(settings.authorities) if origin.is_tls else None
     client = Client(msgspec.structs.replace(origin, base=""), settings.timeouts, tls, deadlines)
-    is_anthropic = settings.api == "anthropic"
-    headers: tuple[tuple[str, str], ...] = (("anthropic-version", ANTHROPIC_VERSION),) if is_anthropic else ()
-    if settings.key:
-        secret = secret_of(settings.key, f"the upstream {settings.name}")
-        headers += (("x-api-key", secret) if is_anthropic else ("authorization", f"Bearer {secret}"),)
     return Upstream(
         settings.name,
         client,
         random,
         api=settings.api,
         base=origin.base,
-        headers=headers,
+        headers=headers_of(settings),
         most=settings.most,
         health_path=settings.health,
         metrics_path=settings.metrics,
         timeouts=settings.timeouts,
     )
+
+
+def headers_of(settings: UpstreamSettings) -> tuple[tuple[str, str], ...]:
+    """What an upstream is told with every request, its secret as it is now among it."""
+    is_anthropic = settings.api == "anthropic"
+    headers: tuple[tuple[str, str], ...] = (("anthropic-version", ANTHROPIC_VERSION),) if is_anthropic else ()
+    if settings.key:
+        secret = secret_of(settings.key, f"the upstream {settings.name}")
+        headers += (("x-api-key", secret) if is_anthropic else ("authorization", f"Bearer {secret}"),)
+    return headers
 
 
 def build_mounted(settings: UpstreamSettings, handler: Handler, random: Random) -> Upstream:

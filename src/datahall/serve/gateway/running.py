@@ -164,7 +164,8 @@ async def _reload(gateway: Gateway, fleet: Fleet, folder: Folder, anew: Anew | N
     settings = await loop.run_in_executor(None, anew.read)
     told = fleet.change(settings)
     gateway.ledger.sell(_prices(settings))
-    gateway.offer(fleet.models)
+    if told.models:
+        gateway.offer(fleet.models)
 
     def declare() -> None:
         with folder.written():

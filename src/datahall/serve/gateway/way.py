@@ -17,14 +17,8 @@ from datahall.serve.gateway.attempts import Answer, Attempts
 from datahall.serve.gateway.keeping import Answers, Keeping
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.passage import Passage
-from datahall.serve.gateway.question import (
-    BYTES_PER_TOKEN,
-    Kind,
-    Question,
-    patience_s,
-    read_question,
-)  # fmt: skip
-from datahall.serve.gateway.refusing import Refused, unknown
+from datahall.serve.gateway.question import BYTES_PER_TOKEN, Kind, Question, patience_s, read_question
+from datahall.serve.gateway.refusing import Refused, break_off, unknown
 from datahall.serve.gateway.speech.inference import CALLS, Call, read_call
 from datahall.serve.gateway.usage import usage_of
 from datahall.serve.http import Exchange, Failure
@@ -55,7 +49,7 @@ async def answer(gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
         way.refuse(refused)
     except asyncio.CancelledError:
         if exchange.is_cut_off:
-            way.cut_off()
+            break_off(exchange, way.request_id, kind)
         raise
     finally:
         if not way.is_led_on:
@@ -89,9 +83,8 @@ class Way:
         self._hears: Shared | None = None  # the stream of another, in place of one of its own
         self._served = self._code = ""
         self._status = self._first_ns = self._saved_nano_usd = 0
-        self._usage = NOTHING
         self._result: Result = "cancelled"
-        self._latest_s = 0.0  # in the loop's time
+        self._usage, self._latest_s = NOTHING, 0.0  # in the loop's time
         self._is_hurried = self._is_settled = False  # hurried by the client
         self.is_led_on = False  # its stream goes on for others, and settles it when that ends
         header = exchange.request.headers.get("traceparent", "")
@@ -344,17 +337,6 @@ class Way:
         self.settle()
         refused.send(self._exchange, self.request_id, self._kind)
 
-    def cut_off(self) -> None:
-        """Say that the server goes, to a client who is still there."""
-        exchange = self._exchange
-        going = Refused(503, "the server is going down", "going_down", retry_after_s=1.0)
-        if not exchange.is_started:
-            self.settle()
-            going.send(exchange, self.request_id, self._kind)
-        elif not exchange.is_ended:
-            exchange.write(going.event(self._kind))
-            exchange.end()
-
     def settle(self) -> None:
         """Charge what was delivered and tell of it, before the client sees the end or when the way ends, but once."""
         if self._is_settled:
@@ -413,6 +395,5 @@ class Way:
 
     def _headers(self) -> list[tuple[str, str]]:
         assert self.key is not None
-        headers = [("x-request-id", self.request_id), ("x-served-model", self._served)]
-        headers += self._gateway.ledger.headers(self.key, self._began_ns)
-        return headers
+        limits = self._gateway.ledger.headers(self.key, self._began_ns)
+        return [("x-request-id", self.request_id), ("x-served-model", self._served), *limits]

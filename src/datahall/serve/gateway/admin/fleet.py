@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from random import Random
 
 from datahall.errors import ServingError
-from datahall.serve.config.settings import Settings, UpstreamSettings
+from datahall.serve.config.settings import Settings
 from datahall.serve.gateway.admin.described import Reloaded
-from datahall.serve.gateway.build import build_model, build_models, build_upstream, close_all
+from datahall.serve.gateway.build import build_model, build_models, build_upstream, close_all, headers_of
 from datahall.serve.gateway.model import Model
 from datahall.serve.http import Handler
 from datahall.serve.http.deadlines import Deadlines
@@ -94,19 +94,12 @@ class Fleet:
         found = {}
         for one in settings.upstreams:
             known = there.get(one.name)
-            if (
-                known is not None
-                and before.get(one.name) == one
-                and not self._is_renewed(one, known, deadlines)
-            ):
+            if known is not None and before.get(one.name) == one and known.headers == headers_of(one):
                 found[one.name] = known
             else:
                 found[one.name] = build_upstream(one, self._random, deadlines)
                 found[one.name].is_drained = known is not None and known.is_drained
         return found
-
-    def _is_renewed(self, one: UpstreamSettings, known: Upstream, deadlines: Deadlines) -> bool:
-        return bool(one.key) and build_upstream(one, self._random, deadlines).headers != known.headers
 
     def _models(self, settings: Settings, upstreams: Mapping[str, Upstream]) -> dict[str, Model]:
         before = {one.name: one for one in self.settings.models}
