@@ -208,7 +208,8 @@ def tell(running: Running) -> None:
     if running.secret:
         lines.append(f"key  {running.secret}   (shown this once)")
     header = f' -H "authorization: Bearer {running.secret or "$KEY"}"' if running.has_auth else ""
-    body = f'{{"model":"{running.models[0]}","messages":[{{"role":"user","content":"Hello"}}]}}'
-    lines.append(f"curl {running.url}/v1/chat/completions{header} -d '{body}'")
+    path, body = running.question
+    sent = " -d '" + body.replace("'", "'\\''") + "'" if body else ""
+    lines.append(f"curl {running.url}{path}{header}{sent}")
     click.echo("\n".join(lines))
     sys.stdout.flush()

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from time import time_ns
 from typing import NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -22,7 +23,9 @@ from datahall.serve.gateway.admin.fleet import Fleet
 from datahall.serve.gateway.build import build_telemetry, secret_of
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
+from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.readings import of_lines, of_upstreams
+from datahall.serve.gateway.speech import can_answer
 from datahall.serve.http import Handler, Server, serve
 from datahall.serve.http.browsers import guarded, is_loopback
 from datahall.serve.http.tls import server_tls
@@ -56,6 +59,15 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
         str  # of the first key, which is shown once; nothing where there are keys already, or none is needed
     )
     has_auth: bool
+    chats: str = ""  # the first model that can be asked to chat; nothing where none can
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """A path that answers, and what is sent there; nothing where it is only asked."""
+        if not self.chats:
+            return f"/v2/models/{quote(self.models[0], safe='')}", ""
+        asked = {"model": self.chats, "messages": [{"role": "user", "content": "Hello"}]}
+        return "/v1/chat/completions", msgspec.json.encode(asked).decode()
 
 
 class Anew(NamedTuple):
@@ -136,6 +148,7 @@ async def run_gateway(
             models=tuple(gateway.models),
             secret=secret,
             has_auth=told.has_auth,
+            chats=next((name for name, model in gateway.models.items() if _can_chat(model)), ""),
         )
 
         def drain() -> None:
@@ -178,6 +191,10 @@ async def _reload(gateway: Gateway, fleet: Fleet, folder: Folder, anew: Anew | N
 
 def _prices(settings: Settings) -> dict[str, Price]:
     return {model.name: model.price for model in settings.models}
+
+
+def _can_chat(model: Model) -> bool:
+    return any(can_answer("chat", target.upstream.api) for target in model.pool.targets)
 
 
 def _url(host: str, port: int, is_tls: bool) -> str:
