@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 
 import pytest
 from tests.serve.http.talking import echo, running, said, serving, until
@@ -262,9 +263,16 @@ async def test_who_finds_no_room_reads_so_though_he_has_sent_a_request() -> None
         _, busy = await asyncio.open_connection("127.0.0.1", server.port)
         busy.write(HEAD + b"Content-Length: 0\r\n\r\n")
         await until(lambda: not server.awaited)
-        for _ in range(5):
-            answer = await said(server, HEAD + b"Content-Length: 4000\r\n\r\n" + b"x" * 4000)
-            assert answer.startswith(b"HTTP/1.1 503 ")
+        refused: list[int] = []
+        server.tell = lambda refusal, _: refused.append(refusal.status)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+            client.sendall(HEAD + b"Content-Length: 4000\r\n\r\n")  # before the server looks
+            await until(lambda: bool(refused))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            for _ in range(4):
+                client.sendall(b"x" * 1000)
+            assert client.recv(4096).startswith(b"HTTP/1.1 503 ")
         held.set()
         busy.close()
 
