@@ -57,7 +57,7 @@ class Serve(click.Command):
 @click.option(
     "--delay",
     metavar="TIME",
-    help="With --model: how long a batch waits for more while the model is busy (0s).",
+    help="With --model: with --workers 2 and more, how long a batch waits for more beside one that runs (0s).",
 )
 @click.option("--workers", metavar="N", help="With --model: calls of the model side by side (1).")
 @click.option(
@@ -207,8 +207,9 @@ def tell(running: Running) -> None:
         lines.append(f"{running.admin_url} is asked by who runs it, with the admin's key")
     if running.secret:
         lines.append(f"key  {running.secret}   (shown this once)")
-    header = f" -H 'authorization: Bearer {running.secret or '$KEY'}'" if running.has_auth else ""
-    body = f'{{"model":"{running.models[0]}","messages":[{{"role":"user","content":"Hello"}}]}}'
-    lines.append(f"curl {running.url}/v1/chat/completions{header} -d '{body}'")
+    header = f' -H "authorization: Bearer {running.secret or "$KEY"}"' if running.has_auth else ""
+    path, body = running.question
+    sent = " -d '" + body.replace("'", "'\\''") + "'" if body else ""
+    lines.append(f"curl {running.url}{path}{header}{sent}")
     click.echo("\n".join(lines))
     sys.stdout.flush()

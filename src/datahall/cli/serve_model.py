@@ -20,6 +20,7 @@ MOST_BATCH, MOST_WORKERS = 65_536, 256
 def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Coroutine[Any, Any, bool]:
     """What serves a model as it was asked for, once all of that is known to be right."""
     from datahall.cli.serve import spelled_flag, where_to_listen
+    from datahall.scenario.idle import do_nothing
     from datahall.serve.http.browsers import is_loopback
     from datahall.serve.modelserver.batcher import Batching
     from datahall.serve.modelserver.runners.open import check
@@ -46,6 +47,15 @@ def serving(model: str, listen: str | None, typed: Mapping[str, Any]) -> Corouti
         num_workers=_count("--workers", typed["workers"], 1, MOST_WORKERS),
         most_queued=max(Batching().most_queued, 4 * most_rows),
     )
+    if batching.delay_s and batching.num_workers == 1:
+        raise ScenarioError(
+            do_nothing(
+                ["--delay"],
+                "one worker that runs takes no other batch, and one that does not waits for nobody",
+            ),
+            where="--delay",
+            hint="--workers 2 or more beside it",
+        )
     allowed = tuple(typed["allow_pickle"])
     try:
         check(model, allowed)

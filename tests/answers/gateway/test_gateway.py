@@ -194,4 +194,4 @@ def test_terms_that_cannot_be_are_refused(tmp_path: Path, wrong: dict[str, str],
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DatahallError, match="cannot be made"):
-        dh.gateway_keys_list(state=str(tmp_path / "file" / "state"))
+        dh.gateway_keys_create(name="acme", state=str(tmp_path / "file" / "state"))

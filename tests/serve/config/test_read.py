@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from datahall.catalog.document import parse
 from datahall.errors import DocumentError, Problem
-from datahall.serve.config.read import LIMITS, MODEL, PRICE, SERVER, TIMEOUTS, UPSTREAM, settings_of
+from datahall.serve.config.read import (
+    LIMITS,
+    MODEL,
+    PRICE,
+    SERVER,
+    TIMEOUTS,
+    UPSTREAM,
+    is_gateway,
+    settings_of,
+)
 from datahall.serve.config.settings import ModelSettings, Settings
 from datahall.serve.ledger.key import Limits as KeyLimits
 
@@ -107,6 +116,21 @@ WRONG = {
     "a url of another kind": (LEAST.replace("http:", "ftp:"), 3, "is no base URL"),
     "a url with a secret": (LEAST.replace("10.0.0.7", "u:p@10.0.0.7"), 3, "no user"),
     "where clouds keep credentials": (LEAST.replace("10.0.0.7", "169.254.169.254"), 3, "keep credentials"),
+    "a number for an address": (LEAST.replace("10.0.0.7", "2852039166"), 3, "keep credentials"),
+    "an address in hexadecimal": (LEAST.replace("10.0.0.7", "0xA9FEA9FE"), 3, "keep credentials"),
+    "an address in octal": (LEAST.replace("10.0.0.7", "0251.0376.0251.0376"), 3, "keep credentials"),
+    "an address with a dot behind it": (LEAST.replace("10.0.0.7", "169.254.169.254."), 3, "keep credentials"),
+    "an address with other dots": (LEAST.replace("10.0.0.7", "169。254。169。254"), 3, "keep credentials"),
+    "an address within another": (
+        LEAST.replace("10.0.0.7", "[::ffff:169.254.169.254]"),
+        3,
+        "keep credentials",
+    ),
+    "another such address": (LEAST.replace("10.0.0.7", "[fd00:ec2::254]"), 3, "keep credentials"),
+    "a url with a blank": (LEAST.replace("10.0.0.7", "10.0.0.7/v1 HTTP/1.1"), 3, "blank"),
+    "a name that is a list": (LEAST + 'named = ["x"]', 6, "is no text"),
+    "a price as of a number": (LEAST + "priced_as = 5", 6, "is no text"),
+    "a port that is no number": (LEAST + '[server]\nlisten = "127.0.0.1:²"', 7, "is no address"),
     "a secret in the file": (LEAST.replace("[model", 'key = "sk-1"\n[model'), 4, "named, not written"),
     "a wrong word": (LEAST + 'routing = "lateny"', 6, "did you mean latency"),
     "a wrong duration": (LEAST + 'deadline = "5 furlongs"', 6, 'e.g. "30s"'),
@@ -223,3 +247,9 @@ budget = "7USD"
         settings(LEAST + said.replace('"5USD/day"', '"5 stones"').replace("rpm = 10", "rps = 1"))
     assert "is no budget" in str(found.value)
     assert 'nothing is called "rps" here' in str(found.value)
+
+
+@pytest.mark.parametrize("mistyped", ["[upstream.u]", "[model.m]"])
+def test_a_file_with_one_table_mistyped_is_still_one_of_a_gateway(mistyped: str) -> None:
+    assert is_gateway(parse(LEAST.replace(mistyped, "[x.y]"), "gateway.toml"))
+    assert not is_gateway(parse('[model.m]\nfamily = "x"\n', "models.toml"))

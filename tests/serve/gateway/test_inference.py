@@ -13,6 +13,7 @@ from tests.serve.gateway.gateways import PRICE, World, failing, gateway, whole
 from tests.serve.http.talking import running, until
 from tests.serve.modelserver.models import function
 
+from datahall.serve.gateway.running import Running
 from datahall.serve.gateway.speech.inference import CALL
 from datahall.serve.http import Exchange, Handler
 from datahall.serve.ledger.key import Limits
@@ -191,3 +192,11 @@ async def test_an_upstream_is_asked_only_what_it_speaks() -> None:
         assert (await asked(world, "/v2/models/m/infer", inputs=[ROW]))[0] == 400
         assert (await asked(world, "/v2/models/m", "GET"))[0] == 404
         assert not world.asked[0].num
+
+
+def test_what_is_said_to_ask_with_can_be_answered() -> None:
+    said = Running(url="http://h", admin_url="", models=("fraud", "m"), secret="", has_auth=True)
+    assert said.question == ("/v2/models/fraud", "")
+    path, body = msgspec.structs.replace(said, chats="m").question
+    assert path == "/v1/chat/completions"
+    assert msgspec.json.decode(body)["model"] == "m"

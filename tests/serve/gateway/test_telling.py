@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.serve.gateway.gateways import failing, gateway, stream, whole
+from tests.serve.gateway.gateways import failing, gateway, stream, whole, word
 from tests.serve.http.talking import running, said, until
 
 from datahall.serve.cache.exact import Bounds
@@ -135,3 +135,58 @@ async def test_who_runs_the_gateway_hears_which_upstream_failed_and_why() -> Non
         assert why.startswith("u0: cannot reach 127.0.0.1:1")
         assert b"127.0.0.1" not in answer
         assert b'"failures":["u0: cannot reach 127.0.0.1:1' in line_of(world.ended[1])
+
+
+@running
+async def test_a_key_that_is_refused_is_told_of_on_every_path_with_where_it_came_from() -> None:
+    async with gateway(whole) as world:
+        wrong = [("authorization", "Bearer dh-wrong")]
+        for path in ("/v1/models", "/v2/models/m"):
+            await (await world.client.request("GET", path, headers=wrong)).read()
+        found = [(told.result, told.status, told.code, told.peer) for told in world.ended]
+        assert found == [("refused", 401, "invalid_api_key", "127.0.0.1")] * 2
+        assert b'"peer":"127.0.0.1"' in line_of(world.ended[0])
+
+
+@running
+async def test_an_outage_behind_an_open_breaker_is_failure_and_no_refusal_of_the_client() -> None:
+    async with gateway(failing(500), num_retries=0) as world:
+        for _ in range(12):
+            await (await world.ask()).read()
+        assert world.asked[0].num < 12
+        assert {told.result for told in world.ended} == {"failed"}
+        assert {(told.status, told.code) for told in world.ended if not told.num_attempts} == {
+            (503, "overloaded")
+        }
+        telemetry = Telemetry()
+        for told in world.ended:
+            telemetry.tell(told)
+        refused = 12 - world.asked[0].num
+        page = telemetry.instruments.exposed().decode()
+        assert f'datahall_refused_total{{code="overloaded"}} {refused}' in page
+
+
+@running
+async def test_what_is_at_work_when_the_grace_ends_is_told_so() -> None:
+    async def endless(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(word("one"))
+        await exchange.gone.wait()
+
+    async def by_kind(exchange: Exchange) -> None:
+        await (endless(exchange) if b'"stream":true' in exchange.request.body else slow(exchange))
+
+    async with gateway(by_kind) as world:
+        plain = asyncio.ensure_future(world.ask())
+        streamed = await world.ask(stream=True)
+        await until(lambda: world.asked[0].num == 2)
+        rest = asyncio.ensure_future(streamed.read())
+        await asyncio.sleep(0)
+        assert not await world.server.close()
+        answer = await plain
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "1"
+        assert b"going down" in await answer.read()
+        assert b"going_down" in await rest
+        assert [(told.result, told.code) for told in world.ended] == [("failed", "going_down")] * 2
+        assert world.is_quiet

@@ -302,6 +302,7 @@ async def test_models_and_health_are_told() -> None:
         assert (await get("/v1/models/x"))[0] == 404
         assert (await get("/v1/models", headers=()))[0] == 401
         assert await get("/health") == (200, {"status": "healthy", "models": {"m": True, "n": True}})
+        assert await get("/health", headers=()) == (200, {"status": "healthy", "models": {}})
         world.gateway.is_draining = True
         assert ((await get("/health/ready"))[0], (await get("/health/live"))[0]) == (503, 200)
         assert (await get("/v1/chat/completions"))[0] == 405
@@ -557,3 +558,11 @@ def test_an_answer_that_is_short_for_want_of_money_is_given_to_nobody_else(
             assert world.asked[0].num == num_asked
 
     run(work())
+
+
+@running
+async def test_a_model_is_found_by_a_name_that_a_client_has_encoded() -> None:
+    async with gateway(whole, others={"meta/l 8b": whole}) as world:
+        headers = [("authorization", f"Bearer {world.secret}")]
+        answer = await world.client.request("GET", "/v1/models/meta%2Fl%208b", headers=headers)
+        assert msgspec.json.decode(await answer.read())["id"] == "meta/l 8b"

@@ -427,3 +427,17 @@ def self_signed(folder: Path) -> tuple[str, str]:
         )
     )
     return str(certificate_file), str(key_file)
+
+
+@running
+async def test_nothing_is_said_where_clouds_keep_credentials_whatever_name_leads_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Exchange] = []
+    monkeypatch.setattr("datahall.serve.http.client.client.is_of_machine", lambda host: host == "127.0.0.1")
+    async with serving(asked.append) as server:
+        client = Client(Origin("localhost", server.port))
+        with pytest.raises(CannotConnect, match="credentials"):
+            await client.request("GET", "/latest/meta-data")
+        await until(lambda: server.num_connections == 0)
+    assert not asked

@@ -159,3 +159,15 @@ async def test_a_client_that_waits_for_leave_to_send_gets_it() -> None:
             b"HTTP/1.1 100 Continue"
         )
         assert (await said(server, head + b"20\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
+
+
+@running
+async def test_blanks_behind_a_value_are_no_part_of_it() -> None:
+    async with serving(
+        lambda exchange: exchange.send(200, exchange.request.header("x-priority").encode())
+    ) as server:
+        sent = b"GET / HTTP/1.1\r\nHost: a\r\nX-Priority: \t high \t\r\nConnection: close\r\n\r\n"
+        assert (await said(server, sent)).endswith(b"\r\n\r\nhigh")
+    async with serving() as server:
+        sent = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked \r\nConnection: close\r\n\r\n"
+        assert (await said(server, sent + b"3\r\nabc\r\n0\r\n\r\n")).endswith(b"abc")

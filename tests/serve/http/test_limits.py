@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 
 import pytest
 from tests.serve.http.talking import echo, running, said, serving, until
@@ -13,8 +14,9 @@ from datahall.serve.http.limits import KEPT_DESCRIPTORS, PER_CONNECTION, most_co
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 TOO_MUCH = {
-    "one header": (431, HEAD + b"X: " + b"x" * 3000 + b"\r\n\r\n"),
+    "one header": (431, HEAD + b"Y: " + b"x" * 3000 + b"\r\n\r\n"),
     "a header without an end": (431, HEAD + b"X: " + b"x" * 5000),
+    "a head in one piece": (431, HEAD + b"X: " + b"x" * 3000 + b"\r\n\r\n"),
     "headers": (431, HEAD + b"".join(b"X-%d: y\r\n" % number for number in range(30)) + b"\r\n"),
     "a path": (431, b"GET /" + b"x" * 5000),
     "a length": (413, HEAD + b"Content-Length: 1001\r\n\r\n"),
@@ -27,7 +29,8 @@ TOO_MUCH = {
 def test_what_is_too_much_is_refused(status: int, sent: bytes) -> None:
     async def work() -> None:
         async with serving(head_bytes=2000, num_headers=20, body_bytes=1000) as server:
-            parts = [sent[place : place + 500] for place in range(0, len(sent), 500)]
+            size = len(sent) if sent == TOO_MUCH["a head in one piece"][1] else 500
+            parts = [sent[place : place + size] for place in range(0, len(sent), size)]
             assert (await said(server, *parts)).startswith(b"HTTP/1.1 %d " % status)
 
     run(work())
@@ -226,3 +229,58 @@ async def test_who_asks_for_too_much_before_he_is_answered_is_answered_to_a_part
         assert 1 < said_back.count(b"HTTP/1.1 200 ") == len(asked) < 40
         assert said_back.count(b"connection: close") == 1
         writer.close()
+
+
+@running
+async def test_half_a_body_gives_way_to_who_comes_and_the_oldest_first() -> None:
+    async with serving(num_connections=2) as server:
+        halves = []
+        for _ in range(2):
+            halves.append(await asyncio.open_connection("127.0.0.1", server.port))
+            halves[-1][1].write(HEAD + b"Content-Length: 9\r\n\r\nhalf")
+            await until(lambda: len(server.halves) == len(halves))
+        assert (await said(server, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).startswith(
+            b"HTTP/1.1 200 "
+        )
+        async with asyncio.timeout(5):
+            assert (await halves[0][0].read()).startswith(b"HTTP/1.1 503 ")
+        halves[1][1].write(b"whole")
+        async with asyncio.timeout(5):
+            assert (await halves[1][0].readuntil(b"whole")).startswith(b"HTTP/1.1 200 ")
+        for _, writer in halves:
+            writer.close()
+
+
+@running
+async def test_who_finds_no_room_reads_so_though_he_has_sent_a_request() -> None:
+    held = asyncio.Event()
+
+    async def hold(exchange: Exchange) -> None:
+        await held.wait()
+        exchange.send(200)
+
+    async with serving(hold, num_connections=1) as server:
+        _, busy = await asyncio.open_connection("127.0.0.1", server.port)
+        busy.write(HEAD + b"Content-Length: 0\r\n\r\n")
+        await until(lambda: not server.awaited)
+        refused: list[int] = []
+        server.tell = lambda refusal, _: refused.append(refusal.status)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+            client.sendall(HEAD + b"Content-Length: 4000\r\n\r\n")  # before the server looks
+            await until(lambda: bool(refused))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            for _ in range(4):
+                client.sendall(b"x" * 1000)
+            assert client.recv(4096).startswith(b"HTTP/1.1 503 ")
+        held.set()
+        busy.close()
+
+
+@running
+async def test_what_is_refused_before_it_is_a_request_is_told_with_whose_it_was() -> None:
+    told: list[tuple[int, str]] = []
+    async with serving() as server:
+        server.tell = lambda refused, peer: told.append((refused.status, peer))
+        await said(server, b"GET / HTTP/1.1\r\n\r\n")
+    assert told == [(400, "127.0.0.1")]

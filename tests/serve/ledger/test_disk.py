@@ -360,3 +360,12 @@ def test_reading_the_books_holds_up_nobody(tmp_path: Path) -> None:
     assert ledger.commit(NOW)
     reader.close()
     ledger.close(NOW)
+
+
+def test_who_looks_at_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    with pytest.raises(ServingError, match="no state of a gateway"), desk(str(missing)):
+        pass
+    assert not missing.exists()
+    with desk(str(missing), may_be_new=True) as looking:
+        assert looking.store.keys()[0] == []

@@ -63,3 +63,18 @@ def test_a_clock_that_is_set_back_forgets_nothing_and_goes_on() -> None:
     assert window.left == 10
     window.change(turn, -10)
     assert window.total == 0
+
+
+def test_a_window_is_empty_once_its_last_amount_is_past() -> None:
+    window = Window(10)
+    window.roll(1000)
+    assert window.empty_s == 0
+    window.take(3)
+    window.roll(1020)
+    assert window.empty_s == 41
+    window.take(1)
+    assert window.empty_s == 61
+    window.roll(1080)
+    assert (window.empty_s, window.total) == (1, 1)
+    window.roll(1081)
+    assert (window.empty_s, window.total) == (0, 0)

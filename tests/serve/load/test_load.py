@@ -19,7 +19,7 @@ from datahall.errors import ServingError
 from datahall.serve.http import Exchange, run, serve
 from datahall.serve.load.drive import Drive, drive
 from datahall.serve.load.measured import Measured, measure, vllm_figures
-from datahall.serve.load.target import Sample, Target
+from datahall.serve.load.target import Sample, Target, _hear
 from datahall.workload.traffic.requests import Requests
 
 Handler = Callable[[Exchange], Any]
@@ -87,6 +87,7 @@ def test_users_ask_one_after_the_other_for_what_was_drawn() -> None:
         ("small", True, True)
     }
     assert {headers["authorization"] for headers in endpoint.headers} == {"Bearer secret"}
+    assert {headers["cache-control"] for headers in endpoint.headers} == {"no-store"}
     assert len({body["messages"][0]["content"] for body in endpoint.bodies}) == 10
 
 
@@ -123,6 +124,38 @@ def test_what_fails_is_counted_apart_with_why() -> None:
     found = measure(samples)
     assert (found.num_completed, found.num_failed) == (1, 3)
     assert found.errors == {'429: {"error":{"message":"no"}}': 2, "an answer without a token": 1}
+
+
+def test_no_run_asks_what_another_has_asked() -> None:
+    asked = []
+    for salt in ("a", "b", "b"):
+        endpoint = Endpoint()
+        loaded(endpoint, Drive(requests=requests([0.0] * 3, prompt=30), users=1, until_s=inf, salt=salt))
+        asked.append([body["messages"][0]["content"] for body in endpoint.bodies])
+    assert not set(asked[0]) & set(asked[1])
+    assert asked[1] == asked[2]
+
+
+def test_answers_of_a_cache_and_tokens_that_nobody_counts_are_said() -> None:
+    def kept(exchange: Exchange) -> None:
+        exchange.start(200, [("x-cache", "hit")])
+        exchange.write(word("one") + word("two"))
+        exchange.end()
+
+    found = measure(loaded(kept, Drive(requests=requests([0.0], prompt=7), until_s=inf), "m"))
+    assert (found.num_kept, found.num_uncounted) == (1, 1)
+    assert found.prompt_tokens == 7
+    with running(kept) as url:
+        answer = dh.gateway_load(url, users=1, requests=1, served="m")
+    assert any("out of a cache" in note for note in answer.notes)
+    assert any("does not say the tokens" in note for note in answer.notes)
+
+
+def test_gaps_are_between_a_token_and_the_one_before_it() -> None:
+    sample, last_s = Sample(row=0, due_s=0.0), -1.0
+    for at_s in (1.0, 3.0, 4.0):
+        last_s = _hear(sample, [word("one")], at_s, last_s)
+    assert (sample.first_s, sample.gaps_s, sample.end_s) == (1.0, [2.0, 1.0], 4.0)
 
 
 def test_an_error_within_a_stream_is_one() -> None:

@@ -308,3 +308,32 @@ def test_a_request_larger_than_a_batch_is_its_callers_mistake() -> None:
             batcher.submit(0, print, rows=5)
 
     loop(main)
+
+
+def test_a_line_that_is_always_full_starves_no_other() -> None:
+    model, told = Doubler(is_open=False), Told()
+
+    async def main() -> None:
+        batcher = Batcher(model, Batching(most_rows=2))
+        asked(batcher, told, 0)
+        await model.entered(1)
+        for item, key in enumerate("aabbaa", 1):
+            asked(batcher, told, item, key=key)
+        model.door.set()
+        await batcher.close()
+
+    loop(main)
+    assert model.batches == [[0], [1, 2], [3, 4], [5, 6]]
+
+
+def test_what_is_queued_takes_half_as_long_with_twice_the_workers() -> None:
+    async def main() -> None:
+        backlogs_s = []
+        for num_workers in (1, 2):
+            batcher = Batcher(Doubler(), Batching(num_workers=num_workers))
+            batcher.meter.run_s.observe(3.0)
+            backlogs_s.append(batcher.backlog_s)
+            await batcher.close()
+        assert backlogs_s == [3.0, 1.5]
+
+    loop(main)

@@ -15,8 +15,9 @@ from tests.serve.modelserver.models import WEIGHTS, Held, ask, function, linear,
 
 from datahall.serve.modelserver.app import ModelServer
 from datahall.serve.modelserver.batcher import Batching
+from datahall.serve.modelserver.refused import BadInput
 from datahall.serve.modelserver.shelf import Shelf
-from datahall.serve.modelserver.tensor import Tensor
+from datahall.serve.modelserver.tensor import Tensor, array_of
 
 
 def tensor(data: list[Any], shape: list[int], datatype: str = "FP32", name: str = "x") -> dict[str, Any]:
@@ -110,12 +111,20 @@ def test_rows_of_many_requests_come_back_to_who_sent_them(
         ({"inputs": [tensor([1, 2, 3], [1, 3], "INT64")]}, "FP32 is taken"),
         ({"inputs": [tensor([1, 2, 3], [1, 3], "FP99")]}, "no datatype"),
         ({"inputs": [tensor(["1", "2", "3"], [1, 3])]}, "not FP32"),
+        (
+            {"inputs": [tensor(["1" * 50_000, *"2" * 10_000], [10_001])]},
+            "not FP32",
+        ),  # 2 GB as one array of texts
+        ({"inputs": [tensor([["1"], [2, 3]], [1, 3])]}, "not FP32"),
+        ({"inputs": [tensor([], [0, 2**40, 2**40])]}, "no array"),
+        ({"inputs": [tensor([1.0] * 9_000, [3_000, 3])]}, "3000 rows in one request"),
         ({"inputs": [tensor([None, 2, 3], [1, 3])]}, "not FP32"),
         ({"inputs": [tensor([[1, 2], [3]], [1, 3])]}, "not FP32"),
         ({"inputs": [tensor([True, False, True], [1, 3])]}, "not FP32"),
         ({"inputs": [tensor([10**30, 2, 3], [1, 3])]}, "FP32"),
         ({"inputs": [tensor([1e300, 2, 3], [1, 3])]}, "beyond"),
         ({"inputs": [tensor([1, 2, 3], [1, 3])], "outputs": [{"name": "q"}]}, "q is no output"),
+        ({"inputs": [tensor([1, 2, 3], [1, 3])], "outputs": [{"name": "y"}] * 2}, "asked for twice"),
     ],
 )
 def test_a_request_that_cannot_be_run_is_400_and_says_why(tmp_path: Path, body: Any, message: str) -> None:
@@ -216,11 +225,13 @@ def test_a_request_of_which_only_a_part_has_room_leaves_nothing_behind() -> None
         server = ModelServer(shelf, "m", "1")
         first = asyncio.create_task(ask(server, "/predict", {"features": [1]}))
         await model.entered(1)
-        body = {"inputs": [tensor([1.0] * 6, [6, 1], name="features")]}
+        second = asyncio.create_task(ask(server, "/predict", {"features": [1]}))
+        await asyncio.sleep(0)
+        body = {"inputs": [tensor([1.0] * 4, [4, 1], name="features")]}
         assert (await ask(server, "/v2/models/m/infer", body))[0] == 503
-        assert shelf.get("m").batcher.num_queued == 0
+        assert shelf.get("m").batcher.num_queued == 1
         model.door.set()
-        assert (await first)[0] == 200
+        assert [status for status, _ in await asyncio.gather(first, second)] == [200, 200]
         await shelf.close()
 
     run(main)
@@ -270,3 +281,16 @@ def test_inputs_of_one_request_have_as_many_rows_each() -> None:
         await shelf.close()
 
     run(main)
+
+
+@pytest.mark.parametrize(
+    ("data", "is_text"),
+    [(["a", "bc"], True), ([["a"], ["b"]], True), (["a", 1], False), ([["a"], "b"], False)],
+)
+def test_texts_are_taken_where_all_are_and_as_long_as_they_are(data: list[Any], is_text: bool) -> None:
+    declared = Tensor("x", "BYTES", (-1,), is_open=True)
+    if is_text:
+        assert array_of(declared, data).tolist() == data
+    else:
+        with pytest.raises(BadInput, match="not BYTES"):
+            array_of(declared, data)

@@ -148,6 +148,7 @@ def test_without_a_word_it_is_a_language_model_behind_a_key(tmp_path: Path) -> N
         (["--model", "m.onnx", "--batch", "1e99"], "is not a whole number", "--batch"),
         (["--model", "m.onnx", "--workers", "-1"], "is not a whole number", "--workers"),
         (["--model", "m.onnx", "--delay", "3 apples"], "is not seconds", "--delay"),
+        (["--model", "m.onnx", "--delay", "10ms"], "--delay does nothing here", "--delay"),
         (["--model", "m.onnx", "--listen", "0.0.0.0:80"], "anybody who reaches", "--listen"),
         (["--model", "m.onnx", "--listen", "here"], "is no address", "--listen"),
         (["--model", "m.onnx", "--state", "x"], "--state does nothing here: there is --model", "--state"),

@@ -24,7 +24,7 @@ from datahall.serve.telemetry.log import Log, line_of
 from datahall.serve.telemetry.metrics import Family
 from datahall.serve.telemetry.otlp import MOST_WAITING, Exporter, spans_of
 from datahall.serve.telemetry.readings import of_cache, of_ledger
-from datahall.serve.telemetry.telemetry import Telemetry
+from datahall.serve.telemetry.telemetry import Repeated, Telemetry
 from datahall.serve.telemetry.trace import Trace, trace_of
 
 KEPT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -268,3 +268,13 @@ def test_no_secret_and_no_prompt_is_in_anything_that_is_told_or_kept(
     assert b"acme" in everything
     for canary in (prompt, said, secret.encode(), secret[12:].encode()):
         assert canary not in everything
+
+
+def test_a_collector_that_drips_does_not_hold_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datahall.serve.telemetry.telemetry.STOP_S", 0.01)
+    done = threading.Event()
+    repeated = Repeated(lambda: done.wait(10) and None, "traces")
+    repeated.stop()
+    assert repeated._thread.is_alive()
+    done.set()
+    repeated._thread.join()

@@ -15,6 +15,8 @@ from tests.serve.upstreams.test_routing import nobody
 from datahall.serve.http import run
 from datahall.serve.upstreams.pool import NoTarget, Pool
 from datahall.serve.upstreams.reach import Inside
+from datahall.serve.upstreams.retry_after import LONGEST_S, retry_after_s
+from datahall.serve.upstreams.retry_budget import MOST, RetryBudget
 from datahall.serve.upstreams.routing import RULES, Hint, Target
 from datahall.serve.upstreams.upstream import Upstream
 
@@ -166,3 +168,32 @@ def test_there_are_never_more_than_the_most_and_none_is_forgotten(steps: list[st
         assert (upstream.num_open, line.num_waiting) == (0, 0)
 
     run(work())
+
+
+@running
+async def test_who_came_last_of_the_least_gives_way() -> None:
+    line = pool(1, waiting=2)
+    first = await take(line)
+    early, late = (asyncio.ensure_future(take(line, LOW)) for _ in range(2))
+    await asyncio.sleep(0)
+    high = asyncio.ensure_future(take(line, HIGH))
+    with pytest.raises(NoTarget, match="gave way"):
+        await late
+    for waiting in (high, early):
+        first.upstream.end()
+        assert await waiting is first
+
+
+def test_good_times_save_up_few_retries() -> None:
+    budget = RetryBudget()
+    for _ in range(10_000):
+        budget.pay()
+    assert [budget.take() for _ in range(20)].count(True) == MOST
+
+
+def test_an_upstream_that_asked_for_long_is_not_asked_after_short() -> None:
+    upstream = Upstream("u", Inside(nobody), Random(1))
+    upstream.asked_for_time(0.0, 30.0)
+    upstream.asked_for_time(1.0, 2.0)
+    assert upstream.wait_s(10.0) == 20.0
+    assert retry_after_s({"retry-after": "1e9"}, 0.0) == LONGEST_S

@@ -51,6 +51,21 @@ def test_latency_takes_the_fastest_and_first_one_never_tried() -> None:
     assert chosen("latency", [*among, *targets(0)]) == 3
 
 
+def test_latency_tries_again_who_was_slow_once() -> None:
+    now_s = [0.0]
+    among = [
+        Target(Upstream(name, Inside(nobody), Random(1), clock=lambda: now_s[0]), "m")
+        for name in ("cold", "warm")
+    ]
+    among[0].upstream.did_well(3.0)
+    for now_s[0] in range(30):
+        among[1].upstream.did_well(0.1)
+        assert chosen("latency", among) == 1
+    for now_s[0] in range(30, 120):
+        among[1].upstream.did_well(0.1)
+    assert chosen("latency", among) == 0
+
+
 def test_cost_takes_the_cheapest_until_it_is_gone() -> None:
     among = targets(9, 0, 0)
     for target, cost in zip(among, (1, 2, 2), strict=True):
@@ -73,9 +88,12 @@ def test_affinity_is_steady_and_a_target_more_moves_its_own_share(
     assert all(new in (old, 3) for old, new in zip(before, after, strict=True))
 
 
-def test_affinity_spreads_keys() -> None:
-    counts = Counter(chosen("prefix", targets(0, 0, 0, 0), Hint(prefix=b"%d" % key)) for key in range(1000))
-    assert min(counts.values()) > 150
+@pytest.mark.parametrize("num_targets", [3, 8])
+def test_affinity_gives_each_as_many_keys(num_targets: int) -> None:
+    among = targets(*[0] * num_targets)
+    counts = Counter(chosen("prefix", among, Hint(prefix=b"%d" % key)) for key in range(8000))
+    mean = 8000 / num_targets
+    assert max(abs(counts[place] - mean) for place in range(num_targets)) < 0.12 * mean
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=6), st.binary(min_size=1))

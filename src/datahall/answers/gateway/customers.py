@@ -32,7 +32,7 @@ def gateway_customers_list(scenario: Scenario) -> Answer:
 def gateway_customers_limit(scenario: Scenario) -> Answer:
     """Other limits for all keys of a customer together; those that are not named stay."""
     asked = scenario.one(KeyTerms)
-    with desk(scenario.one(GatewayState).state) as open_desk:
+    with desk(scenario.one(GatewayState).state, may_be_new=True) as open_desk:
         customer = limit_customer(
             open_desk.store, asked.customer, lambda was: limits_asked(asked, was), open_desk.now_ns
         )

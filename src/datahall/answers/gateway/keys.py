@@ -21,7 +21,7 @@ SAID_ONCE = "the key is said this once: what is kept of it lets nobody in"
 def gateway_keys_create(scenario: Scenario) -> Answer:
     """A new key; its secret is said once, and kept nowhere."""
     asked = scenario.one(KeyTerms)
-    with desk(scenario.one(GatewayState).state) as open_desk:
+    with desk(scenario.one(GatewayState).state, may_be_new=True) as open_desk:
         key, secret = create(
             open_desk.store,
             open_desk.pepper,

@@ -86,6 +86,15 @@ def _notes(found: Measured, what: Drive) -> tuple[str, ...]:
             f"requests were sent up to {late} late (p99), as this process could not keep up; latencies count from when "
             "they were due"
         )
+    if found.num_kept:
+        notes.append(
+            f"{counted(found.num_kept, 'answer')} came out of a cache: the figures are not of a model alone"
+        )
+    if found.num_uncounted:
+        notes.append(
+            f"it does not say the tokens of {counted(found.num_uncounted, 'answer')}: prompts count as asked, "
+            "output by its pieces"
+        )
     if found.comes_in_lumps:
         notes.append("several tokens came in one piece: ITL is of pieces, TPOT of tokens")
     if not what.users:

@@ -115,13 +115,16 @@ TELEMETRY: Keys = {
 }
 TABLES = ("server", "admin", "telemetry", "cache", "upstream", "model", "customer")
 MOST_NAME = 200  # characters
+NAMED: Keys = {"named": ("named", values.text)}
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
 
 def is_gateway(document: Document) -> bool:
     """Whether a file is one of a gateway, and no scenario and no part of a catalogue."""
     content = document.content
-    return "upstream" in content and "model" in content
+    models = content.get("model")
+    routed = models.values() if isinstance(models, dict) else ()
+    return "upstream" in content or any(isinstance(one, dict) and "upstreams" in one for one in routed)
 
 
 def read_settings(file: Path, day: date) -> Settings:
@@ -220,7 +223,7 @@ class _Reading:
         if not isinstance(listed, list) or not listed:
             self._say(place, "a model has one upstream or more", 'e.g. upstreams = ["gpu-1", "gpu-2"]')
             return ()
-        called = str(table.get("named", name))
+        called = self._fields(at, {"named": table.get("named", name)}, NAMED).get("named", name)
         targets = []
         for one in listed:
             if isinstance(one, str):
@@ -243,7 +246,9 @@ class _Reading:
             from datahall.serve.ledger.prices import listed_price
 
             try:
-                return listed_price(str(table["priced_as"]), self._day)
+                return listed_price(values.text(table["priced_as"]), self._day)
+            except values.Wrong as wrong:
+                self._say((*at, "priced_as"), str(wrong))
             except DatahallError as error:
                 self._say((*at, "priced_as"), error.message, error.hint)
         price = table.get("price")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 from datahall.errors import DatahallError, nearest
 from datahall.scenario.kinds.budgets import Spending, spending
 from datahall.serve.http import Origin
+from datahall.serve.http.client.origin import is_of_machine
 from datahall.serve.ledger.money import nano_usd
 from datahall.units import parse
 
@@ -99,11 +99,7 @@ def url(value: Any) -> str:
         origin = Origin.of(text(value))
     except DatahallError as error:
         raise Wrong(f"{error.message}; {error.hint}") from None
-    try:
-        is_local_link = ip_address(origin.host).is_link_local
-    except ValueError:
-        is_local_link = False
-    if is_local_link:
+    if is_of_machine(origin.host):
         raise Wrong(
             f"{origin.host} is an address of the machine's own network, where clouds keep credentials"
         )
@@ -130,7 +126,13 @@ def model_file(value: Any) -> str:
 def address(value: Any) -> tuple[str, int]:
     """Host and port to listen on."""
     host, _, port = str(value).rpartition(":")
-    if not isinstance(value, str) or not host or not port.isdigit() or int(port) > 65535:
+    if (
+        not isinstance(value, str)
+        or not host
+        or not port.isascii()
+        or not port.isdigit()
+        or int(port) > 65535
+    ):
         raise Wrong(f"{shown(value)} is no address; e.g. 127.0.0.1:8080")
     return host.strip("[]"), int(port)
 

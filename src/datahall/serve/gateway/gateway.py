@@ -8,10 +8,11 @@ from random import Random
 from secrets import token_hex
 from time import time_ns
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
-from datahall.serve.gateway import way
+from datahall.serve.gateway.answering import answer
 from datahall.serve.gateway.described import KINDS, MODELS, description
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
@@ -20,6 +21,7 @@ from datahall.serve.gateway.refusing import Refused, unknown
 from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
 from datahall.serve.http.browsers import is_from_elsewhere
+from datahall.serve.http.failures import Refused as TurnedAway
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
@@ -28,6 +30,8 @@ from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
 from datahall.serve.upstreams.retry_budget import RetryBudgets
+
+TURNED_AWAY = {408: "request_timeout", 413: "request_too_large", 431: "headers_too_large", 503: "overloaded"}
 
 
 class Gateway:
@@ -67,21 +71,38 @@ class Gateway:
         is_inference = path == inference.ROOT or path.startswith(f"{inference.ROOT}/")
         kind = KINDS.get(path) or ("infer" if is_inference and inference.is_call(path) else None)
         if kind is not None:
-            return way.answer(self, exchange, kind)
+            return answer(self, exchange, kind)
         try:
             if is_inference:
                 return inference.answer(self, exchange)
             self._answer(exchange)
         except Refused as refused:
-            refused.send(exchange, self.next_id(), "infer" if is_inference else None)
+            route: Kind | None = "infer" if is_inference else None
+            request_id = self.next_id()
+            refused.send(exchange, request_id, route)
+            self._tell_refused(request_id, route or "", refused.status, refused.code, exchange.request.peer)
         return None
+
+    def turned_away(self, refused: TurnedAway, peer: str) -> None:
+        """Tell of what was refused before it was a request."""
+        code = TURNED_AWAY.get(refused.status, "bad_request")
+        self._tell_refused(self.next_id(), "", refused.status, code, peer)
+
+    def _tell_refused(self, request_id: str, route: str, status: int, code: str, peer: str) -> None:
+        if self.tell is not None:
+            now_ns = time_ns()
+            told = Told(
+                request_id=request_id, route=route, result="refused", status=status, code=code, peer=peer,
+                began_ns=now_ns, ended_ns=now_ns,
+            )  # fmt: skip
+            self.tell(told)
 
     def watch(self, exchange: Exchange) -> None:
         """Answer who watches over the gateway, on an address of its own."""
         if exchange.request.path == "/metrics":
             self._show_metrics(exchange)
         else:
-            self._health(exchange, exchange.request.path)
+            self._health(exchange, exchange.request.path, [*self.models])
 
     def offer(self, models: Sequence[Model]) -> None:
         """Answer for these models from now on; who has asked is answered by those of then."""
@@ -149,17 +170,25 @@ class Gateway:
             if request.method not in ("GET", "HEAD"):
                 raise Refused(405, f"{path[:100]} is asked by GET", "method_not_allowed")
             if path.startswith("/health"):
-                self._health(exchange, path)
+                self._health(exchange, path, self._seen_by(exchange.request))
             elif path == "/metrics":
                 self._metrics(exchange)
             elif path == PATH:
                 exchange.send(200, description())
             else:
-                self._models(exchange, path.removeprefix(MODELS).removeprefix("/"))
+                self._models(exchange, unquote(path.removeprefix(MODELS).removeprefix("/")))
             return
         raise Refused(404, f"nothing is at {path[:100]}", "not_found")
 
-    def _health(self, exchange: Exchange, path: str) -> None:
+    def _seen_by(self, request: Request) -> list[str]:
+        """The models that who asks may use; none where nobody knows who it is."""
+        try:
+            key = self.known(request, None, time_ns())
+        except Refused:
+            return []
+        return [name for name in self.models if key.may_use(name)]
+
+    def _health(self, exchange: Exchange, path: str, seen: Sequence[str]) -> None:
         now_s = self.loop.time()
         well = {
             name: any(target.upstream.is_ready(now_s) for target in model.pool.targets)
@@ -170,7 +199,7 @@ class Gateway:
         status = (
             "draining" if self.is_draining else "degraded" if trouble or not all(well.values()) else "healthy"
         )
-        body = msgspec.json.encode({"status": status, "models": well})
+        body = msgspec.json.encode({"status": status, "models": {name: well[name] for name in seen}})
         exchange.send(200 if is_ready or path == "/health/live" else 503, body)
 
     def _metrics(self, exchange: Exchange) -> None:

@@ -72,3 +72,13 @@ class Refused(Exception):
 
 def unknown(model: str) -> Refused:
     return Refused(404, f"the model {model[:200]!r} does not exist", "model_not_found", param="model")
+
+
+def break_off(exchange: Exchange, request_id: str, kind: Route) -> None:
+    """Say that the server goes, to a client who is still there."""
+    going = Refused(503, "the server is going down", "going_down", retry_after_s=1.0)
+    if not exchange.is_started:
+        going.send(exchange, request_id, kind)
+    elif not exchange.is_ended:
+        exchange.write(going.event(kind))
+        exchange.end()

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from time import time_ns
 from typing import NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -22,7 +23,9 @@ from datahall.serve.gateway.admin.fleet import Fleet
 from datahall.serve.gateway.build import build_telemetry, secret_of
 from datahall.serve.gateway.gateway import Gateway
 from datahall.serve.gateway.keeping import Answers
+from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.readings import of_lines, of_upstreams
+from datahall.serve.gateway.speech import can_answer
 from datahall.serve.http import Handler, Server, serve
 from datahall.serve.http.browsers import guarded, is_loopback
 from datahall.serve.http.tls import server_tls
@@ -33,7 +36,14 @@ from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.keys import create, declare_customers, key_named
 from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Price
-from datahall.serve.telemetry.readings import of_cache, of_customers, of_ledger, of_loop, of_process
+from datahall.serve.telemetry.readings import (
+    of_cache,
+    of_connections,
+    of_customers,
+    of_ledger,
+    of_loop,
+    of_process,
+)
 
 FIRST_KEY = "first"
 ANYBODY = "anybody"  # whose account pays where no key is asked for
@@ -49,6 +59,15 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
         str  # of the first key, which is shown once; nothing where there are keys already, or none is needed
     )
     has_auth: bool
+    chats: str = ""  # the first model that can be asked to chat; nothing where none can
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """A path that answers, and what is sent there; nothing where it is only asked."""
+        if not self.chats:
+            return f"/v2/models/{quote(self.models[0], safe='')}", ""
+        asked = {"model": self.chats, "messages": [{"role": "user", "content": "Hello"}]}
+        return "/v1/chat/completions", msgspec.json.encode(asked).decode()
 
 
 class Anew(NamedTuple):
@@ -108,6 +127,8 @@ async def run_gateway(
         tls = server_tls(told.certificate, told.certificate_key) if told.certificate else None
         front: Handler = gateway if told.has_auth else guarded(gateway, told.host)
         server = await serve(front, (told.host, told.port), told.limits, tls, gateway.lets_in)
+        server.tell = gateway.turned_away
+        families += of_connections(lambda: server.num_connections)
         watched = settings.telemetry.metrics
         if watched is not None:
             beside.append(await serve(guarded(gateway.watch, watched[0]), watched))
@@ -127,6 +148,7 @@ async def run_gateway(
             models=tuple(gateway.models),
             secret=secret,
             has_auth=told.has_auth,
+            chats=next((name for name, model in gateway.models.items() if _can_chat(model)), ""),
         )
 
         def drain() -> None:
@@ -143,8 +165,8 @@ async def run_gateway(
     finally:
         fleet.close()
         loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, commits.stop)  # before what somebody else may hold up
         await loop.run_in_executor(None, telemetry.stop)
-        await loop.run_in_executor(None, commits.stop)
 
 
 async def _reload(gateway: Gateway, fleet: Fleet, folder: Folder, anew: Anew | None) -> Reloaded:
@@ -169,6 +191,10 @@ async def _reload(gateway: Gateway, fleet: Fleet, folder: Folder, anew: Anew | N
 
 def _prices(settings: Settings) -> dict[str, Price]:
     return {model.name: model.price for model in settings.models}
+
+
+def _can_chat(model: Model) -> bool:
+    return any(can_answer("chat", target.upstream.api) for target in model.pool.targets)
 
 
 def _url(host: str, port: int, is_tls: bool) -> str:

@@ -37,24 +37,6 @@ OUTCOMES: dict[Result, Outcome] = {"answered": "answered", "cancelled": "cancell
 STREAMED = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 
 
-async def answer(gateway: Gateway, exchange: Exchange, kind: Kind) -> None:
-    """Take one request from its key to its bill."""
-    way = Way(gateway, exchange, kind)
-    try:
-        way.enter()
-        if gateway.answers is None or not await way.recall(gateway.answers):
-            way.admit()
-            await way.ask()
-    except Refused as refused:
-        way.refuse(refused)
-    except Exception:  # a mistake of ours, which the server answers and reports
-        way.fail()
-        raise
-    finally:
-        if not way.is_led_on:
-            way.settle()
-
-
 class Way:
     """One request on its way, and what is known of it so far."""
 
@@ -333,7 +315,7 @@ class Way:
         """Say why there is no answer."""
         self._status, self._code, self._result = refused.status, refused.code, "failed"
         if self._attempts is None or not self._attempts.num_sent:
-            self._result = "refused"
+            self._result = "refused" if refused.status < 500 else "failed"  # by whom it came, or by us
             reservation, self._reservation = self._reservation, None
             if reservation is not None:
                 self._gateway.ledger.release(reservation)
@@ -371,6 +353,8 @@ class Way:
 
     def _told(self, charged_nano_usd: int) -> Told:
         key, question, attempts, answer = self.key, self._question, self._attempts, self._answer
+        if self._exchange.is_cut_off and self._result == "cancelled":  # by us, and not by the client
+            self._result, self._status, self._code = "failed", self._status or 503, "going_down"
         return Told(
             request_id=self.request_id,
             route=self._kind,
@@ -391,6 +375,7 @@ class Way:
             num_attempts=attempts.num_sent if attempts is not None else 0,
             failures=tuple(attempts.failures) if attempts is not None else (),
             trace=self._trace,
+            peer=self._exchange.request.peer,
         )
 
     def _headers(self) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_JOINED_BYTES = 64 * 1024  # a body up to this is copied behind its head, to go out in one call
 MOST_UNREAD_BYTES = 256 * 1024  # of an answer, before its writer is asked to wait
 MOST_AHEAD_BYTES = 64 * 1024  # that a client may send of its next requests while it waits for an answer
+CROWDED = Refused(503, "too many connections")
 
 
 class Connection(asyncio.Protocol):
@@ -46,10 +47,10 @@ class Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(MOST_UNREAD_BYTES)
         peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self._reader = Reader(self._server.limits, address, self._on_request)
+        self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._reader = Reader(self._server.limits, self._peer, self._on_request)
         if not self._server.welcome(self):
-            self._refuse(Refused(503, "too many connections"))
+            self._refuse(CROWDED)
             return
         self._await_head()
 
@@ -138,6 +139,7 @@ class Connection(asyncio.Protocol):
                 reader.cut()
             elif self.current is None and not self._waiting:
                 server.awaited.pop(self, None)
+                server.halves[self] = None
                 self.deadline_s = self._loop.time() + server.limits.body_s
                 if head.headers.get("expect", "").lower() == "100-continue":
                     self.transport.write(framing.CONTINUE)
@@ -171,6 +173,7 @@ class Connection(asyncio.Protocol):
         """Hand the next request to the handler, or say what was wrong with what came after the last."""
         if self._waiting:
             self._server.awaited.pop(self, None)
+            self._server.halves.pop(self, None)
             self.deadline_s = NEVER
             request, keep = self._waiting.popleft()
             self.current = WireExchange(self, request, keep and not self._server.is_closing)
@@ -193,8 +196,8 @@ class Connection(asyncio.Protocol):
             return
         if not self._is_deaf:
             self._ahead_bytes = 0
-            if not self._is_let_in:
-                self._server.awaited[self] = None
+            waiting = self._server.halves if self._is_let_in else self._server.awaited
+            waiting[self] = None
             self._await_head()
 
     def _go_on(self) -> None:
@@ -210,8 +213,36 @@ class Connection(asyncio.Protocol):
         else:
             self.current.keep = False
 
+    def cut_off(self) -> None:
+        """The server goes before the answer has ended: who answers stops, and may still say so."""
+        if self.current is not None:
+            self.current.cut_off()
+
+    def say_end(self) -> None:
+        """Close; who has had nothing of an answer is told to come again."""
+        exchange = self.current
+        if exchange is not None and not exchange.is_started:
+            body = framing.error_body(503, "the server is going down", code="overloaded")
+            exchange.send(503, body, [("retry-after", "1")])
+        if self.transport.get_write_buffer_size():
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def give_way(self) -> None:
+        """Go, as another has come: who was to be answered is told so."""
+        if self._is_let_in:
+            self._refuse(CROWDED)
+            self.transport.close()
+        else:
+            self.transport.abort()
+
     def _refuse(self, refused: Refused) -> None:
         self._is_deaf = True
+        self._server.awaited.pop(self, None)
+        self._server.halves.pop(self, None)
+        if self._server.tell is not None:
+            self._server.tell(refused, self._peer)
         is_ours = refused.status == 503
         again = "retry-after: 1\r\n" if is_ours else ""
         body = framing.error_body(
@@ -227,7 +258,8 @@ class Connection(asyncio.Protocol):
     def _close(self) -> None:
         """Close so that the client can read what was written, even while it still sends."""
         self._is_deaf = True
-        if not self._reader.is_between and self.transport.can_write_eof():
+        has_more = not self._reader.is_between or (self._is_new and self._server.may_linger)
+        if has_more and self.transport.can_write_eof():
             self.transport.write_eof()
             self.deadline_s = self._loop.time() + self._server.limits.linger_s
         else:

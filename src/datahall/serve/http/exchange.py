@@ -17,13 +17,14 @@ class Exchange:
     `on_gone` to be told. What is written to a client that has left goes nowhere.
     """
 
-    __slots__ = ("_event", "_leaving", "is_ended", "is_gone", "is_started", "request")
+    __slots__ = ("_event", "_leaving", "is_cut_off", "is_ended", "is_gone", "is_started", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.is_started = False
         self.is_ended = False
         self.is_gone = False
+        self.is_cut_off = False  # the server goes, and the client is still there
         self._leaving: list[Callable[[], object]] = []
         self._event: asyncio.Event | None = None
 
@@ -48,6 +49,16 @@ class Exchange:
         if self.is_gone or self.is_ended:
             return
         self.is_gone = True
+        self._stop()
+
+    def cut_off(self) -> None:
+        """Said by who carries the request: the server goes, and nobody waits for the answer any longer."""
+        if self.is_gone or self.is_ended:
+            return
+        self.is_cut_off = True
+        self._stop()
+
+    def _stop(self) -> None:
         if self._event is not None:
             self._event.set()
         for callback in self._leaving:

@@ -31,8 +31,8 @@ class Reader:
     """Reads the requests of one connection, one after another."""
 
     __slots__ = (
-        "_body", "_headers", "_limits", "_num_headers", "_on_request", "_parser", "_peer", "_target", "in_body",
-        "is_between", "num_bytes",
+        "_body", "_head_bytes", "_headers", "_limits", "_num_headers", "_on_request", "_parser", "_peer", "_target",
+        "in_body", "is_between", "num_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -119,7 +119,7 @@ class Reader:
     def _begin(self) -> None:
         self._target = b""
         self._headers: dict[str, str] = {}
-        self._num_headers = 0
+        self._num_headers = self._head_bytes = 0
         self.num_bytes = 0  # that have come of the request
         self._body = bytearray()
         self.in_body = False
@@ -144,8 +144,11 @@ class Reader:
         self._num_headers += 1
         if self._num_headers > self._limits.num_headers:
             raise Refused(431, f"more than {self._limits.num_headers} headers")
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes + len(self._target) > self._limits.head_bytes:  # it may have come in one piece
+            raise Refused(431, f"headers of more than {self._limits.head_bytes} bytes")
         key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
+        text = value.decode("latin-1").rstrip(" \t")
         if key in self._headers:
             if key in ONE_ALONE:
                 raise Refused(400, f"two headers {key}")

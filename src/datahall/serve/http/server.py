@@ -20,6 +20,7 @@ from datahall.serve.http.limits import Limits, most_connections
 from datahall.serve.http.request import Request
 
 BACKLOG = 2048
+LINGERING_RATIO = 1.25  # connections, those that are refused among them, to the most
 Door: TypeAlias = Callable[[Request], bool]  # whether the body behind a head is worth gathering
 
 
@@ -37,6 +38,8 @@ class Server:
         self.awaited: dict[
             Connection, None
         ] = {}  # that have asked nothing, and may have to go; the longest first
+        self.halves: dict[Connection, None] = {}  # whose request is there in part: they go after those
+        self.tell: Callable[[Refused, str], None] | None = None  # of what was refused here, and from where
         self.is_closing = False
         self._handler = handler
         self._deadlines = Deadlines(loop)
@@ -82,6 +85,11 @@ class Server:
     def num_connections(self) -> int:
         return len(self._connections)
 
+    @property
+    def may_linger(self) -> bool:
+        """Whether who finds no room may be heard out, so that he reads why: of descriptors there are twice as many."""
+        return len(self._connections) <= LINGERING_RATIO * self._most_connections + 1
+
     async def close(self, grace_s: float = 0.0) -> bool:
         """Take no more, let what has begun end within the grace, and close; whether all of it did."""
         self.is_closing = True
@@ -91,9 +99,11 @@ class Server:
             connection.close_if_idle()
         is_whole = await self._emptied(grace_s)
         for connection in [*self._connections]:
-            connection.transport.abort()
+            connection.cut_off()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
+        for connection in [*self._connections]:
+            connection.say_end()
         return is_whole
 
     async def _emptied(self, grace_s: float) -> bool:
@@ -114,12 +124,13 @@ class Server:
         self._deadlines.watch(connection)
         has_room = not self.is_closing
         if len(self._connections) > self._most_connections:
-            longest = next(iter(self.awaited), None)
+            longest = next(iter(self.awaited), None) or next(iter(self.halves), None)
             if longest is None:
                 has_room = False
             else:
-                del self.awaited[longest]
-                longest.transport.abort()
+                self.awaited.pop(longest, None)
+                self.halves.pop(longest, None)
+                longest.give_way()
         if has_room:
             self.awaited[connection] = None
         return has_room
@@ -137,6 +148,7 @@ class Server:
     def part(self, connection: Connection, held_bytes: int) -> None:
         self._gathered_bytes -= held_bytes
         self.awaited.pop(connection, None)
+        self.halves.pop(connection, None)
         self._connections.discard(connection)
         self._deadlines.forget(connection)
         if not self._connections:

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import time_ns
 from typing import NamedTuple
 
+from datahall.errors import ServingError
 from datahall.serve.ledger.disk.recovery import recover
 from datahall.serve.ledger.disk.store import Store
 from datahall.serve.ledger.folder import Folder, usual_folder
@@ -23,9 +24,19 @@ class Desk(NamedTuple):
 
 
 @contextmanager
-def desk(state: str) -> Iterator[Desk]:
-    """Open the books of a folder; what a gateway that was killed has left is brought into them first."""
-    folder = Folder(Path(state).expanduser() if state else usual_folder())
+def desk(state: str, *, may_be_new: bool = False) -> Iterator[Desk]:
+    """Open the books of a folder, which is made where it may be new.
+
+    What a gateway that was killed has left is brought into them first.
+    """
+    path = Path(state).expanduser() if state else usual_folder()
+    if state and not may_be_new and not path.exists():
+        raise ServingError(
+            f"there is no state of a gateway in {path}",
+            field="state",
+            hint="the folder that `datahall serve` keeps it in; `datahall gateway keys create` makes one",
+        )
+    folder = Folder(path)
     with folder.written():
         store = folder.store()
         try:

@@ -22,11 +22,12 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     users: int = 0  # 0: each when it is due
     until_s: float  # when nobody begins any more
     seed: int = 0
+    salt: str = ""  # of one run, whose prompts no cache has seen in another
 
 
 async def drive(target: Target, what: Drive) -> list[Sample]:
     """Send all, and wait for the last answer; samples are in the order of the requests."""
-    random, start_s = Random(what.seed), perf_counter()
+    random, start_s = Random(f"{what.seed} {what.salt}"), perf_counter()
 
     def now_s() -> float:
         return perf_counter() - start_s  # a loop's own clock may tick in milliseconds
@@ -42,7 +43,7 @@ async def drive(target: Target, what: Drive) -> list[Sample]:
         if pause_s >= what.until_s:
             break
         await _until(pause_s, now_s)
-        samples.append(Sample(row=row, due_s=pause_s))
+        samples.append(_sample(what, row, pause_s))
         tasks.append(asyncio.ensure_future(target.ask(samples[-1], body, now_s)))
     await asyncio.gather(*tasks)
     return samples
@@ -54,6 +55,10 @@ def _rows(target: Target, what: Drive, random: Random) -> Iterator[tuple[int, fl
     for row in range(len(requests)):
         text = prompt(int(requests.prompt[row]), random)
         yield row, float(requests.arrival_s[row]), target.body(text, int(requests.output[row]))
+
+
+def _sample(what: Drive, row: int, due_s: float) -> Sample:
+    return Sample(row=row, due_s=due_s, prompt=int(what.requests.prompt[row]))
 
 
 async def _until(due_s: float, now_s: Callable[[], float]) -> None:
@@ -72,6 +77,6 @@ async def _user(
         if due_s >= what.until_s:
             break
         await _until(due_s, now_s)
-        samples.append(Sample(row=row, due_s=due_s))
+        samples.append(_sample(what, row, due_s))
         await target.ask(samples[-1], body, now_s)
     return samples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from secrets import token_hex
 
 import msgspec
 
@@ -34,6 +35,8 @@ async def _play(load: Load) -> tuple[str, Measured]:
     target = Target(load.url, load.key, load.model)
     try:
         await target.find_model()
-        return target.model, measure(await drive(target, load.what))
+        return target.model, measure(
+            await drive(target, msgspec.structs.replace(load.what, salt=token_hex(8)))
+        )
     finally:
         target.client.close()

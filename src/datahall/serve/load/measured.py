@@ -31,6 +31,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     late_s: Floats  # sent after it was due
     prompt_tokens: int
     output_tokens: int
+    num_kept: int = 0  # of the answered, by a cache of answers
+    num_uncounted: int = 0  # of the answered, whose tokens the endpoint does not say
 
     @property
     def num_completed(self) -> int:
@@ -88,6 +90,8 @@ def measure(samples: Sequence[Sample]) -> Measured:
         late_s=sent - due,
         prompt_tokens=sum(sample.prompt for sample in good),
         output_tokens=int(output.sum()),
+        num_kept=sum(sample.is_kept for sample in good),
+        num_uncounted=sum(not sample.is_counted for sample in good),
     )
 
 

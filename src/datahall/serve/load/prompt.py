@@ -24,7 +24,7 @@ WORDS = [
 
 
 def prompt(num_tokens: int, random: Random) -> str:
-    """Text of about so many tokens; no two begin alike, so that no cache of prefixes answers for the model.
+    """Text of about so many tokens; of some words, no two begin alike, so that no cache of prefixes answers.
 
     >>> len(prompt(8, Random(1)).split())
     8

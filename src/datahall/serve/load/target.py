@@ -27,6 +27,8 @@ class Sample(msgspec.Struct, kw_only=True):
     gaps_s: list[float] = []  # between pieces that have text
     prompt: int = 0  # tokens, as the endpoint counts them, or as was asked where it does not
     output: int = 0
+    is_counted: bool = False  # the endpoint has said how many tokens there were
+    is_kept: bool = False  # given again by a cache of answers
     error: str = ""
 
 
@@ -59,7 +61,7 @@ class Target:
     def __init__(self, url: str, key: str = "", model: str = "") -> None:
         origin = Origin.of(url)
         self.client = Client(msgspec.structs.replace(origin, base=origin.base.removesuffix("/v1")), PATIENT)
-        self._headers = (("content-type", "application/json"),) + (
+        self._headers = (("content-type", "application/json"), ("cache-control", "no-store")) + (
             (("authorization", f"Bearer {key}"),) if key else ()
         )
         self.model = model
@@ -101,6 +103,7 @@ class Target:
             if answer.status != 200:
                 sample.error = f"{answer.status}: {_shown(await answer.read())}"
             else:
+                sample.is_kept = answer.headers.get("x-cache") == "hit"
                 events, last_s = Events(), ABSENT
                 try:
                     while piece := await answer.piece():
@@ -127,6 +130,7 @@ def _hear(sample: Sample, blocks: list[bytes], at_s: float, last_s: float) -> fl
         if chunk.error is not None:
             sample.error = str(chunk.error.get("message") or "an error within the stream")
         if chunk.usage is not None:
+            sample.is_counted = True
             sample.prompt, sample.output = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
         if not any(one.delta.content or one.delta.reasoning_content for one in chunk.choices):
             continue

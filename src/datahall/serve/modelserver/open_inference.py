@@ -180,6 +180,8 @@ def _input(declared: Tensor, sent: InputTensor) -> Array:
 def _wanted(version: Version, asked: list[RequestedOutput]) -> list[str]:
     known = [one.name for one in version.runner.outputs]
     wanted = [one.name for one in asked] or known
+    if len(set(wanted)) != len(wanted):
+        raise BadInput("an output is asked for twice")
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise BadInput(f"{unknown[0]} is no output of {version.name}, which has {', '.join(known)}")

@@ -26,7 +26,6 @@ SENT_AS = {
     "i": "iu",
     "u": "iu",
     "f": "fiu",
-    "O": "U",
 }  # kinds of JSON's values that a kind of NumPy's takes
 
 
@@ -64,7 +63,10 @@ def array_of(
     if shape is not None and array.shape != shape:
         if array.size != prod(shape):
             raise BadInput(f"{declared.name}: {array.size} values do not fill the shape {list(shape)}")
-        array = array.reshape(shape)
+        try:
+            array = array.reshape(shape)
+        except ValueError:  # of no values, with sides beyond what an array can have
+            raise BadInput(f"{declared.name}: no array has the shape {list(shape)}") from None
     if not declared.takes(array.shape):
         raise BadInput(f"{declared.name}: shape {list(array.shape)}, where {list(declared.shape)} is taken")
     return array
@@ -73,17 +75,33 @@ def array_of(
 def _cast(name: str, data: object, datatype: str) -> Array:
     """The data as an array of the type, every value as it was sent: nothing wraps, and no text is a number."""
     dtype = np.dtype(DATATYPES[datatype])
+    has_texts = dtype.kind == "O"
+    if any((kind is str) != has_texts for kind in _kinds(data)):
+        raise BadInput(f"{name}: the data are not {datatype}")
     try:
-        sent = np.asarray(data)
+        sent = np.asarray(data, dtype if has_texts else None)
     except ValueError:  # ragged
         raise BadInput(f"{name}: the data are not {datatype}") from None
+    if has_texts:
+        if any(type(value) is not str for value in sent.flat):  # ragged, which an array of objects holds
+            raise BadInput(f"{name}: the data are not {datatype}")
+        return sent
     if sent.dtype.kind not in SENT_AS[dtype.kind] and sent.size:
         raise BadInput(f"{name}: the data are not {datatype}")
-    if dtype.kind == "O":
-        return sent.astype(object)
     with np.errstate(over="ignore", invalid="ignore"):
         cast = sent.astype(dtype, copy=False)
     kept = np.isfinite(cast) if dtype.kind == "f" else cast == sent
     if not kept.all():
         raise BadInput(f"{name}: a value is beyond {datatype}")
     return cast
+
+
+def _kinds(data: object) -> set[type]:
+    """What nested data are of, known before NumPy lays them out: there each text takes as much as the longest."""
+    kinds: set[type] = set()
+    level = [data]
+    while level:
+        found = set(map(type, level))
+        kinds |= found - {list}
+        level = [one for inner in level if type(inner) is list for one in inner] if list in found else []
+    return kinds

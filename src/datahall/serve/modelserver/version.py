@@ -39,6 +39,8 @@ class Version:
         most = self.batcher.batching.most_rows
         if rows <= most:
             return Asked(self, [self.batcher.submit(arrays, done, rows=rows, key=key)])
+        if rows > (room := self.batcher.batching.most_queued):
+            raise BadInput(f"{rows} rows in one request, where the queue has room for {room}")
         whole = Gathered(-(-rows // most), done)
         asked = Asked(self, [])
         for place, start in enumerate(range(0, rows, most)):

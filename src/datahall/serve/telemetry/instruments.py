@@ -117,7 +117,7 @@ class Instruments:
 
     def count(self, told: Told) -> None:
         """Count a request that is over."""
-        if told.result == "refused":
+        if told.result == "refused" or (told.result == "failed" and not told.num_attempts):
             self._refused.of(told.code or UNKNOWN).value += 1
             if not told.model:  # names that anybody may make up are no labels
                 return

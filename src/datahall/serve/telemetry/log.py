@@ -70,6 +70,7 @@ def line_of(told: Told) -> bytes:
         "result": told.result,
         "status": told.status,
         "code": told.code,
+        "peer": told.peer if told.result == "refused" else "",
         "key": told.key,
         "customer": told.customer,
         "model": told.model,

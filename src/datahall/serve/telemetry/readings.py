@@ -95,6 +95,11 @@ def of_process() -> tuple[Family, ...]:
     )
 
 
+def of_connections(number: Callable[[], int]) -> tuple[Family, ...]:
+    """How many clients are connected."""
+    return (Read("datahall_connections", "Connections of clients that are open.", _one(number)),)
+
+
 def of_loop(loop: asyncio.AbstractEventLoop) -> tuple[Family, ...]:
     """What an event loop has under way."""
     return (

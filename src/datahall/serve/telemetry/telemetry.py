@@ -12,6 +12,7 @@ from datahall.serve.telemetry.otlp import Exporter
 from datahall.serve.telemetry.told import Told
 
 EVERY_S = 0.5
+STOP_S = 5.0  # that the end waits for what is being sent
 
 
 class Telemetry:
@@ -70,7 +71,7 @@ class Repeated:
     def stop(self) -> None:
         """Do it a last time."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(STOP_S)
 
     def _run(self) -> None:
         while not self._stop.wait(EVERY_S):

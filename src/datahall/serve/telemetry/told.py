@@ -34,6 +34,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     num_attempts: int = 0
     failures: tuple[str, ...] = ()  # of upstreams, where and why; for who runs the gateway
     trace: Trace | None = None
+    peer: str = ""  # address that it came from
 
     @property
     def duration_s(self) -> float:

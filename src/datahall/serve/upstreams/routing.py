@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import TypeAlias
-from zlib import crc32
 
 import msgspec
 
@@ -53,7 +53,7 @@ def least_outstanding(targets: Sequence[Target], hint: Hint) -> Target:  # noqa:
 
 def fastest(targets: Sequence[Target], hint: Hint) -> Target:  # noqa: ARG001
     """The one that answers soonest, as it has done, for the requests that are there; one never tried comes first."""
-    return min(targets, key=lambda target: target.upstream.latency_s * (1 + target.load))
+    return min(targets, key=lambda target: target.upstream.expected_s * (1 + target.load))
 
 
 def cheapest(targets: Sequence[Target], hint: Hint) -> Target:  # noqa: ARG001
@@ -77,7 +77,12 @@ def _affine(targets: Sequence[Target], hint: Hint, key: bytes) -> Target:
         return least_outstanding(targets, hint)
     most = UNEVEN_RATIO * sum(target.load for target in targets) / len(targets) + UNEVEN
     free = [target for target in targets if target.load <= most]
-    return max(free, key=lambda target: crc32(target.name, crc32(key)))
+    return max(free, key=lambda target: _weight(target.name, key))
+
+
+def _weight(name: bytes, key: bytes) -> bytes:
+    """Independent for every pair; a checksum is not, being linear: whose names are alike would share unevenly."""
+    return blake2b(name, digest_size=8, key=blake2b(key, digest_size=16).digest()).digest()
 
 
 RULES: dict[str, Policy] = {

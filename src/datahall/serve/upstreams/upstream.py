@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from time import monotonic
 from typing import Literal
 
 from datahall.serve.http import Timeouts
@@ -14,15 +15,16 @@ Api = Literal["openai", "anthropic", "inference"]
 INFERENCE: Api = "inference"
 SMOOTHING_SHARE = 0.2  # of a new latency in the mean
 NEVER_TRIED_S = 0.0
+HALF_LIFE_S = 10.0  # of what is known of a latency: who was slow once is tried again
 
 
 class Upstream:
     """A server that answers for models."""
 
     __slots__ = (
-        "api", "base", "breaker", "headers", "health_path", "is_drained", "is_well", "kv_used_fraction", "latency_s",
-        "metrics_path", "most", "name", "not_before_s", "num_failed", "num_open", "num_waiting", "on_room", "reach",
-        "timeouts",
+        "_clock", "_heard_s", "api", "base", "breaker", "headers", "health_path", "is_drained", "is_well",
+        "kv_used_fraction", "latency_s", "metrics_path", "most", "name", "not_before_s", "num_failed", "num_open",
+        "num_waiting", "on_room", "reach", "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +40,7 @@ class Upstream:
         most: int = 0,
         health_path: str = "",
         metrics_path: str = "",
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.name = name
         self.reach = reach
@@ -55,6 +58,7 @@ class Upstream:
         self.num_waiting = 0.0  # requests of anybody in its own queue, as its gauges say
         self.kv_used_fraction = 0.0
         self.latency_s = NEVER_TRIED_S
+        self._clock, self._heard_s = clock, clock()
         self.num_failed = 0
         self.on_room: list[Callable[[], None]] = []  # pools that may have requests waiting
 
@@ -94,7 +98,13 @@ class Upstream:
             for tell in self.on_room:
                 tell()
 
+    @property
+    def expected_s(self) -> float:
+        """How long it took, which counts less the longer ago that was."""
+        return float(self.latency_s * 0.5 ** ((self._clock() - self._heard_s) / HALF_LIFE_S))
+
     def did_well(self, latency_s: float) -> None:
+        self._heard_s = self._clock()
         self.breaker.succeed()
         self.latency_s += (latency_s - self.latency_s) * (SMOOTHING_SHARE if self.latency_s else 1.0)
 

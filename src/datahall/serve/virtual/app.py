@@ -66,7 +66,13 @@ class VirtualServer:
 
     def _fail(self, exchange: Exchange) -> None:
         """`POST /virtual/fail?replica=0&seconds=30&drain=true`: simulated seconds; without them for good."""
-        asked = parse_qs(exchange.request.query)
+        asked = parse_qs(exchange.request.query, keep_blank_values=True)
+        unknown = sorted(asked.keys() - {"replica", "seconds", "drain"})
+        if unknown:
+            raise Refused(400, f"unknown key {unknown[0][:100]}; known: replica, seconds, drain")
+        drain = asked.get("drain", ["false"])[0]
+        if drain not in ("true", "false"):
+            raise Refused(400, "drain is true or false")
         number, seconds = asked.get("replica", [""])[0], asked.get("seconds", [""])[0]
         most = len(self.engine.course.state.replicas)
         if not (number.isdecimal() and len(number) < 7 and int(number) < most):
@@ -77,5 +83,5 @@ class VirtualServer:
             duration_s = 0.0
         if not (0.0 < duration_s <= MOST_OUT_S or (duration_s == inf and not seconds)):
             raise Refused(400, f"seconds are more than 0 and at most {MOST_OUT_S:g}")
-        self.engine.take_out(int(number), duration_s, drain=asked.get("drain") == ["true"])
+        self.engine.take_out(int(number), duration_s, drain=drain == "true")
         exchange.send(200, b"{}")

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 
 from datahall.serve.http import framing
-from datahall.serve.http.client.origin import Origin
+from datahall.serve.http.client.origin import Origin, is_of_machine
 from datahall.serve.http.client.outgoing import Outgoing
 from datahall.serve.http.deadlines import Deadlines
 from datahall.serve.http.failures import CannotConnect, Interrupted
@@ -94,10 +94,10 @@ class Client:
         try:
             async with asyncio.timeout(timeouts.connect_s):
                 if origin.socket:
-                    _, connection = await self._loop.create_unix_connection(self._made, origin.socket)
+                    transport, connection = await self._loop.create_unix_connection(self._made, origin.socket)
                 else:
                     tls = self._tls
-                    _, connection = await self._loop.create_connection(
+                    transport, connection = await self._loop.create_connection(
                         self._made,
                         origin.host,
                         origin.port,
@@ -108,6 +108,10 @@ class Client:
             raise CannotConnect(f"{origin.authority} did not answer in {timeouts.connect_s:g} s") from None
         except (OSError, UnicodeError) as error:
             raise CannotConnect(f"cannot reach {origin.authority}: {error}") from None
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and is_of_machine(str(peer[0])):  # whatever name led there
+            transport.abort()
+            raise CannotConnect(f"{origin.authority} is {peer[0]}, where clouds keep credentials")
         self._all.add(connection)
         self._deadlines.watch(connection)
         return connection
