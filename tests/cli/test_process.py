@@ -24,9 +24,22 @@ def test_a_pool_of_threads_that_was_asked_for_stays(monkeypatch: pytest.MonkeyPa
             process.settle()
             assert os.environ["OPENBLAS_NUM_THREADS"] == found
         assert gc.isenabled()  # a long run must not grow without end
-        assert gc.get_threshold()[0] > kept[0] or kept[0] == process.OBJECTS_BEFORE_COLLECTING
+        assert gc.get_threshold()[0] == process.OBJECTS_BEFORE_COLLECTING
         assert gc.get_threshold()[1:] == kept[1:]
     finally:
+        gc.set_threshold(*kept)
+
+
+def test_a_question_keeps_more_and_leaves_all_to_the_system() -> None:
+    kept = gc.get_threshold()
+    try:
+        process.keep_memory()
+        assert gc.isenabled()
+        assert gc.get_threshold() == (process.OBJECTS_OF_A_QUESTION, *kept[1:])
+        process.leave()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
         gc.set_threshold(*kept)
 
 

@@ -264,3 +264,24 @@ def test_kernels_that_step_up_with_the_batch_do_not_make_a_percentile_leap() -> 
         ]
         assert max(now / before for before, now in pairwise(near)) < 1.5
     assert max(rates) < 1.1 * min(rates)
+
+
+def test_between_its_points_a_curve_is_read_as_columns_are() -> None:
+    shelf = Catalog(user=False)
+    one = Replica(model=shelf.model("llama-3.1-8b"), chip=shelf.chip("h100-sxm"), engine=engine("vllm"))
+    found = held(one, Load(prompt=500.0, output=200.0), Promise(ttft_s=1.0, tpot_s=0.05)).curve
+    places = found.decoding
+    between = np.random.default_rng(0).uniform(0.0, 1.1 * places[-1], 300)
+    for num in (0.0, *places.tolist(), *between.tolist()):
+        columns = (
+            found.ttft_s,
+            found.tpot_s,
+            found.ttft_high_s,
+            found.tpot_high_s,
+            found.within.astype(float),
+        )
+        expected = [float(np.interp(num, places, column)) for column in columns]
+        assert found.between.at(num) == pytest.approx(expected, rel=1e-13)
+    rates, numbers = found.by_rate
+    assert rates[0] == numbers[0] == 0.0
+    assert np.all(np.diff(rates) > 0)

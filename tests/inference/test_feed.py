@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +22,9 @@ from datahall.inference.simulation.result import stability
 from datahall.inference.simulation.simulate import simulate_serving
 from datahall.inference.simulation.state import FLEET
 from datahall.workload.traffic.requests import Requests
+from datahall.workload.traffic.shapes import Fixed
+from datahall.workload.traffic.traffic import Traffic, generate
+from datahall.workload.traffic.users import Users
 
 
 def some(num: int = 3, **columns: list[float]) -> Requests:
@@ -300,3 +305,18 @@ def test_a_queue_that_grows_is_more_than_the_fleet_carries(
 def test_too_much_traffic_is_noticed() -> None:
     assert simulate_serving(fleet(), poisson(300, 20.0, 300, 60), compiled=False).stable
     assert not simulate_serving(fleet(), poisson(300, 400.0, 300, 60), compiled=False).stable
+
+
+def test_a_run_that_ends_early_leaves_nothing_behind() -> None:
+    """Rows, and the traffic that drew them, go with the last name for them, whether or not all were asked for."""
+    asked = Traffic(users=Users(num=3), num_requests=50, prompt=Fixed(9), output=Fixed(9))
+    drawn = generate(asked, 0)
+    fed = Feed(drawn, open_loop=False)
+    left = [weakref.ref(fed), weakref.ref(drawn)]
+    gc.disable()
+    try:
+        assert fed.next_rows() is not None
+        del fed, drawn
+        assert [one() for one in left] == [None, None]
+    finally:
+        gc.enable()

@@ -15,6 +15,7 @@ from datahall.inference.step.table import (
     decode_step_time,
     decode_time,
     grid_place,
+    grid_point,
     head_time,
     host_time,
     joined_time,
@@ -97,3 +98,10 @@ def test_decodes_beside_a_chunk_pay_for_it(num: int, context: float, chunk: int)
     assert found == pytest.approx(num * (2.0 * context + 0.125 * chunk), rel=1e-6)
     column = joined_times(joined, np.array([float(num)]), context, np.array([float(chunk)]))
     assert column[0] == pytest.approx(found, rel=1e-6)
+
+
+def test_points_of_an_axis_are_powers_of_two_less_one() -> None:
+    points = np.arange(120)
+    found = [grid_point(point) for point in points.tolist()]
+    assert found == pytest.approx((2.0 ** (points / GRID_PER_OCTAVE) - 1.0).tolist(), rel=1e-15)
+    assert found[::GRID_PER_OCTAVE] == [2.0**octave - 1.0 for octave in range(30)]

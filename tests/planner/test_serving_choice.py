@@ -82,7 +82,7 @@ def way(
 
 
 def with_run(one: Candidate, *, stable: bool, good: float) -> Candidate:
-    run: Any = SimpleNamespace(stable=stable, good_fraction=good, e2e_s=lambda _: 5.0)
+    run: Any = SimpleNamespace(stable=stable, good_fraction=good, e2e_s=lambda _: 5.0, ttft_s=lambda _: 0.5)
     return msgspec.structs.replace(one, run=run)
 
 
@@ -236,6 +236,26 @@ def test_a_rival_is_followed_as_far_as_its_chips_stay_below(monkeypatch: pytest.
     simulated_until(monkeypatch, 3)
     found = confirming.confirm(way(), most=4, seed=0)
     assert (found.num_replicas, found.num_added, found.num_fewer) == (3, -7, 0)
+
+
+def test_a_rival_whose_users_break_the_limits_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody is compared with it, the same is simulated under the load too: an answer shows it."""
+    tried = simulated_until(monkeypatch, 1)
+    asked_for: list[tuple[int, float]] = []
+
+    def hurried(one: Candidate, _seed: int, share_wanted: float = 0.0) -> Any:
+        asked_for.append((one.num_replicas, share_wanted))
+        return SimpleNamespace(stable=True, good_fraction=0.5)
+
+    monkeypatch.setattr(confirming, "_hurried", hurried)
+    of_users = way(traffic=Traffic(users=50))
+    assert not confirming.confirm(of_users, most=15, seed=0).keeps
+    assert not tried
+    assert {share for _, share in asked_for} == {PROMISE.percentile}
+    alone = confirming.confirm(of_users, seed=0)
+    assert (alone.num_replicas, alone.keeps) == (20, False)
+    assert alone.run is not None
+    assert asked_for[-1] == (20, 0.0)  # whole: its share is shown
 
 
 def test_fewer_than_hold_the_load_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def ask_document(content: Mapping[str, Raw], *, catalog: Catalog | None = None) 
         raise ScenarioError(
             f"the question is not in plain types: {error}", hint="text, numbers, lists, tables"
         ) from error
-    found = Document("", plain, {})
+    found = Document("", plain)
     return answer_of(ask(str(plain["ask"]), document=found, catalog=catalog, bare=True))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,12 +22,19 @@ _KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
 _PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
 
 
-class Document(msgspec.Struct, frozen=True):
+Lines: TypeAlias = dict[tuple[str, ...], int]
+
+
+class Document(msgspec.Struct, frozen=True, dict=True):
     """The content of a TOML file and the line of each key path in it."""
 
     path: str
     content: Table
-    lines: dict[tuple[str, ...], int]
+    find_lines: Callable[[], Lines] = dict  # asked where there is a problem to place: few files have one
+
+    @cached_property
+    def lines(self) -> Lines:
+        return self.find_lines()
 
     def where(self, *keys: str) -> str:
         """Return `file:line` of a key path, or of the nearest table above it."""
@@ -59,7 +68,7 @@ def parse(text: str, path: str) -> Document:
         raise DocumentError(path, [_syntax_problem(error, text, path)]) from error
     except (RecursionError, ValueError) as error:
         raise DocumentError(path, [Problem(path, unusable(error))]) from error
-    return Document(path, content, line_index(text))
+    return Document(path, content, partial(line_index, text))
 
 
 def unusable(error: RecursionError | ValueError) -> str:
@@ -76,14 +85,14 @@ def _syntax_problem(error: tomllib.TOMLDecodeError, text: str, path: str) -> Pro
     return Problem(f"{path}:{line}", re.sub(r"\s*\(at .*\)$", "", message))
 
 
-def line_index(text: str) -> dict[tuple[str, ...], int]:
+def line_index(text: str) -> Lines:
     """Map each key path of a TOML text to its line; items of an array of tables count from "0".
 
     >>> lines = line_index("[chip.x]\\nmemory = 1\\n[[chip.x.level]]\\nname = 'l2'")
     >>> lines["chip", "x", "level", "0", "name"]
     4
     """
-    lines: dict[tuple[str, ...], int] = {}
+    lines: Lines = {}
     table: tuple[str, ...] = ()
     counts: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):

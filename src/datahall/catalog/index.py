@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -46,6 +47,7 @@ def reader_of(kind: str) -> Reader[Named]:
     return found
 
 
+@lru_cache(maxsize=8192)  # the catalogue's own names, each of which is asked for several times
 def folded(name: str) -> str:
     """Return a name as it is compared: lower case, words joined by hyphens.
 

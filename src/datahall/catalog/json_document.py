@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 from datahall.catalog.document import Document, text_of, unusable
@@ -31,7 +32,7 @@ def parse(text: str, path: str) -> Document:
     if twice:
         problems = [Problem(f"{path}:{line}", f'"{key}" stands twice', "say it once") for key, line in twice]
         raise DocumentError(path, problems)
-    return Document(path, content, lines)
+    return Document(path, content, partial(dict, lines))
 
 
 def _syntax_problem(error: json.JSONDecodeError, text: str, path: str) -> Problem:

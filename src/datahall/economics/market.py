@@ -105,6 +105,7 @@ def _newest(catalog: Catalog) -> datetime.date:
     return datetime.date.fromisoformat(max(full))
 
 
+@lru_cache(maxsize=256)  # whatever number of chips: asked by every candidate of a plan
 def market_of(chip: str, kind: str, asked: Purchase, catalog: Catalog) -> Market:
     """The offers of a chip of one kind, with what is wrong with each; where regions count, those of them beside all."""
     offers = catalog.offers(chip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -201,6 +202,7 @@ def _line(problem: Problem) -> int:
     return int(line) if line.isdecimal() else 0
 
 
+@cache
 def section_name(kind: type[Section]) -> str:
     """The name under which a struct stands in a scenario."""
     return next(one.name for one in CONCEPTS.values() if one.home.endswith(f":{kind.__name__}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +24,7 @@ class Ports(msgspec.Struct, frozen=True):
     up: int
 
 
+@lru_cache(maxsize=1024)  # asked for every tier of every size of a network
 def ports(radix: int, oversubscription: float) -> Ports:
     """The most ports down with down / up ≤ oversubscription and down + up ≤ radix.
 

@@ -15,6 +15,8 @@ place; Pollaczek (1930) for the queue of prompts.
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from statistics import NormalDist
 
 import msgspec
@@ -25,12 +27,14 @@ from datahall.inference.engine.adapters import first_token_s
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_capacity import KvCapacity
 from datahall.inference.step.column import (
+    Between,
     Column,
     decode_times,
     distinct,
     joined_times,
     met_times,
     prefill_times,
+    rising,
     step_times,
 )
 from datahall.inference.step.price import round_token_budget
@@ -46,17 +50,10 @@ GAUSS = np.array([
     -3.7504397177257425, -2.366759410734541, -1.1544053947399682, 0.0, 1.1544053947399682, 2.366759410734541,
     3.7504397177257425,
 ])  # fmt: skip
-GAUSS_WEIGHTS = np.array(
-    [
-        0.0013743062164795505,
-        0.07709667658348317,
-        0.6018995488855944,
-        1.145887211259886,
-        0.6018995488855944,
-        0.07709667658348317,
-        0.0013743062164795505,
-    ]
-)
+GAUSS_WEIGHTS = np.array([
+    0.0013743062164795505, 0.07709667658348317, 0.6018995488855944, 1.145887211259886, 0.6018995488855944,
+    0.07709667658348317, 0.0013743062164795505,
+])  # fmt: skip
 NEAR_SATURATION = 0.9  # of the greatest rate: beyond it the closed form only bounds the wait
 
 
@@ -97,7 +94,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         return max(1.0, self.prompt - self.cached)
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class Curve(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A replica's rank at every load, as columns over the mean number of sequences that decode at once [s]."""
 
     decoding: Column
@@ -112,6 +109,17 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     percentile: float
     most: float  # sequences
     most_per_s: float  # the greatest rate that it can hold: always as many sequences as there is room for
+
+    @cached_property
+    def by_rate(self) -> tuple[Column, Column]:
+        """Rates and the sequences of each, where the rate rises."""
+        return rising(self.rate_per_s, self.decoding)
+
+    @cached_property
+    def between(self) -> Between:
+        """TTFT and TPOT, mean and at the percentile, and whether it is within, by the sequences."""
+        columns = (self.ttft_s, self.tpot_s, self.ttft_high_s, self.tpot_high_s, self.within.astype(float))
+        return Between.of(self.decoding, *columns)
 
 
 class _Steps(msgspec.Struct, frozen=True):
@@ -337,7 +345,7 @@ def at_rate(found: Curve, rate_per_s: float) -> State:
             decoding=decoding, rate_per_s=most, ttft_s=np.inf, tpot_s=tpot_s, tpot_high_s=tpot_s, ttft_high_s=np.inf,
             use=float(use), stable=False, within=False,
         )  # fmt: skip
-    n = _inverse(found.rate_per_s, found.decoding, rate_per_s)
+    n = float(np.interp(rate_per_s, *found.by_rate))
     wait_s = _place_wait(found, n, rate_per_s)
     return _state(found, n, rate_per_s, wait_s, use)
 
@@ -349,7 +357,7 @@ def at_concurrency(found: Curve, users: float, load: Load, *, think_s: float) ->
     their prompts meet: a simulation shows it.
     """
     present = found.rate_per_s * (found.ttft_s + load.steps * found.step_s + think_s)
-    n = _inverse(present, found.decoding, users)
+    n = float(np.interp(users, *rising(present, found.decoding)))
     rate = (
         float(np.interp(n, found.decoding, found.rate_per_s))
         if n >= found.decoding[0]
@@ -359,28 +367,18 @@ def at_concurrency(found: Curve, users: float, load: Load, *, think_s: float) ->
     return _state(found, n, rate, waiting / rate, rate / found.most_per_s)
 
 
-def _inverse(column: Column, places: Column, value: float) -> float:
-    """Where a rising column reaches a value; it starts at the origin, and flat stretches are left out."""
-    best = np.maximum.accumulate(column)
-    kept = np.append(True, best[1:] > best[:-1])
-    return float(np.interp(value, np.append(0.0, column[kept]), np.append(0.0, places[kept])))
-
-
 def _state(found: Curve, n: float, rate: float, wait_s: float, use: float) -> State:
-    def read(column: Column) -> float:
-        return float(np.interp(n, found.decoding, column))
-
-    tail = float(-np.log1p(-found.percentile))
+    ttft_s, tpot_s, ttft_high_s, tpot_high_s, within = found.between.at(n)
     return State(
         decoding=n,
         rate_per_s=rate,
-        ttft_s=read(found.ttft_s) + wait_s,
-        tpot_s=read(found.tpot_s),
-        ttft_high_s=read(found.ttft_high_s) + tail * wait_s,
-        tpot_high_s=read(found.tpot_high_s),
+        ttft_s=ttft_s + wait_s,
+        tpot_s=tpot_s,
+        ttft_high_s=ttft_high_s - math.log1p(-found.percentile) * wait_s,
+        tpot_high_s=tpot_high_s,
         use=float(use),
         stable=True,
-        within=read(found.within.astype(np.float64)) > 0.5,
+        within=within > 0.5,
     )
 
 

@@ -11,7 +11,7 @@ import math
 
 from datahall.compiled import inline
 from datahall.inference.simulation.histogram import ITL, add
-from datahall.inference.simulation.state import NONE, State, is_measured
+from datahall.inference.simulation.state import NONE, State, is_counted
 
 
 @inline
@@ -85,8 +85,10 @@ def blocks_needed(s: State, replica: int, steps_per_block: int, first: int, last
         return 0
     rounds = (last - first) // steps_per_block
     needed = rounds * int(s.replicas[replica]["phased"])
-    for tick in range(first + rounds * steps_per_block, last):
-        needed += s.phases[replica, (-tick) % steps_per_block]
+    phase = (-first) % steps_per_block
+    for _ in range(first + rounds * steps_per_block, last):
+        needed += s.phases[replica, phase]
+        phase = phase - 1 if phase > 0 else steps_per_block - 1
     return needed
 
 
@@ -97,11 +99,12 @@ def ticks_that_fit(s: State, replica: int, steps_per_block: int, first: int, wan
     if phased * ((wanted + steps_per_block - 1) // steps_per_block) <= free:
         return wanted
     ticks = (free // phased) * steps_per_block
-    left = free % phased
+    left, phase = free % phased, (-first) % steps_per_block
     while ticks < wanted:
-        left -= s.phases[replica, (-(first + ticks)) % steps_per_block]
+        left -= s.phases[replica, phase]
         if left < 0:
             break
+        phase = phase - 1 if phase > 0 else steps_per_block - 1
         ticks += 1
     return min(ticks, wanted)
 
@@ -112,7 +115,7 @@ def join_ticks(s: State, replica: int, slot: int) -> None:
     rep, one = s.replicas[replica], s.slots[slot]
     if rep["decoding"] == 0:
         rep["tick_s"] = one["token_s"]
-    if not is_measured(s, slot):
+    if not is_counted(s, slot):
         return
     rep["measured"] += 1
     if one["token_s"] != rep["tick_s"]:
@@ -123,11 +126,11 @@ def join_ticks(s: State, replica: int, slot: int) -> None:
 def leave_ticks(s: State, replica: int, slot: int) -> None:
     """A request decodes no longer: it had its last token at the last tick, if it has seen one."""
     rep, one = s.replicas[replica], s.slots[slot]
-    measured = is_measured(s, slot)
-    rep["measured"] -= measured
+    counted = is_counted(s, slot)
+    rep["measured"] -= counted
     if one["clock"] < rep["clock"]:
         one["token_s"] = rep["tick_s"]
-    elif measured and one["token_s"] != rep["tick_s"]:
+    elif counted and one["token_s"] != rep["tick_s"]:
         ahead, other = NONE, rep["late"]
         while other != slot:
             ahead, other = other, s.slots[other]["late"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ CHUNK = 65_536  # rows that are in memory at once, where conversations do not ti
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Piece: TypeAlias = tuple[Records, Records, Ints]
 
 
 class Feed:
@@ -37,30 +39,34 @@ class Feed:
         self._luck, self._picks = luck, picks  # draws for speculation and for routing, where either takes any
         self._num_seen = 0
         self._last_s = -np.inf
-        self._pieces: Iterator[tuple[Records, Records, Ints]] = self._read()
+        self._pieces: list[Piece] = []  # of the chunk that was read last, the next at the end
         self.keys = np.zeros(1, np.int64)
         self.explicit_tokens = 0
         self.any_priority = False
 
-    def next_rows(self) -> tuple[Records, Records, Ints] | None:
+    def next_rows(self) -> Piece | None:
         """Rows that come on their own, rows that follow another, and the place of each one's predecessor.
 
         A place counts the rows that come on their own first, then those that follow.
         """
-        return next(self._pieces, None)
+        while not self._pieces:
+            requests = next(self._chunks, None)
+            if requests is None:
+                return None
+            self._pieces = self._cut(requests)
+        return self._pieces.pop()
 
-    def _read(self) -> Iterator[tuple[Records, Records, Ints]]:
-        for requests in self._chunks:
-            rows = self._rows(requests)
-            follows = requests.after >= 0
-            if not follows.any():
-                for start in range(0, len(requests), CHUNK):
-                    yield rows[start : start + CHUNK], rows[:0], requests.after[:0]
-                continue
-            place = np.empty(len(requests), np.int64)
-            place[~follows] = np.arange((~follows).sum())
-            place[follows] = (~follows).sum() + np.arange(follows.sum())
-            yield rows[~follows], rows[follows], place[requests.after[follows]]
+    def _cut(self, requests: Requests) -> list[Piece]:
+        """A chunk in pieces, the last first; a generator would hold the feed that holds it, and all its rows."""
+        rows = self._rows(requests)
+        follows = requests.after >= 0
+        if not follows.any():
+            starts = range(0, len(requests), CHUNK)
+            return [(rows[one : one + CHUNK], rows[:0], requests.after[:0]) for one in reversed(starts)]
+        place = np.empty(len(requests), np.int64)
+        place[~follows] = np.arange((~follows).sum())
+        place[follows] = (~follows).sum() + np.arange(follows.sum())
+        return [(rows[~follows], rows[follows], place[requests.after[follows]])]
 
     def _rows(self, requests: Requests) -> Records:
         num, start = len(requests), self._num_seen

@@ -28,6 +28,7 @@ from datahall.inference.simulation.state import (
     ceil_div,
     fixed_blocks,
     give_slot,
+    is_counted,
     is_measured,
     post,
     take_slot,
@@ -63,6 +64,8 @@ def arrive(s: State, slot: int, now: float) -> None:
     fleet["last_arrival_s"] = now
     if is_measured(s, slot):
         fleet["last_measured_s"] = now
+    else:
+        fleet["num_never"] += one["number"] < fleet["measure_rows"]
     fleet["sum_t"] += now
     fleet["sum_tt"] += now * now
     fleet["sum_q"] += fleet["num_waiting"]
@@ -117,7 +120,7 @@ def emit_token(s: State, slot: int, now: float) -> None:
     one["emitted"] += 1
     if one["first_s"] < 0.0:
         one["first_s"] = now + one["delay_s"]
-    elif is_measured(s, slot):
+    elif is_counted(s, slot):
         add(s.histograms, ITL, now - one["token_s"])
     one["token_s"] = now
 
@@ -156,21 +159,22 @@ def end_request(s: State, slot: int, status: int, now: float) -> None:
 
 @inline
 def count_request(s: State, slot: int, first_s: float, end_s: float) -> None:
-    """Latencies of a request that got its answer."""
+    """Whether a request that got its answer kept the limits, and its latencies."""
     one, fleet = s.slots[slot], s.fleet[0]
     ttft_s = first_s - one["arrival_s"]
-    tpot_s = 0.0
-    add(s.histograms, TTFT, ttft_s)
-    add(s.histograms, E2E, end_s - one["arrival_s"])
-    add(s.histograms, QUEUE, max(0.0, one["scheduled_s"] - one["arrival_s"]))
-    if one["output"] > 1:
-        tpot_s = (end_s - first_s) / (one["output"] - 1)
-        add(s.histograms, TPOT, tpot_s)
+    tpot_s = (end_s - first_s) / (one["output"] - 1) if one["output"] > 1 else 0.0
     fleet["num_measured"] += 1
     fleet["prompt_tokens"] += one["prompt"]
     fleet["output_tokens"] += one["output"]
     fleet["hit_tokens"] += one["hit"]
     fleet["num_good"] += ttft_s <= fleet["ttft_limit_s"] and tpot_s <= fleet["tpot_limit_s"]
+    if not is_counted(s, slot):
+        return
+    add(s.histograms, TTFT, ttft_s)
+    add(s.histograms, E2E, end_s - one["arrival_s"])
+    add(s.histograms, QUEUE, max(0.0, one["scheduled_s"] - one["arrival_s"]))
+    if one["output"] > 1:
+        add(s.histograms, TPOT, tpot_s)
 
 
 @inline

@@ -168,6 +168,16 @@ def is_over(s: State, now: float) -> bool:
 
 
 @inline
+def is_told(s: State) -> bool:
+    """Whether too many have missed a limit, whatever the others will do, or all that are measured have ended."""
+    fleet = s.fleet[0]
+    most = fleet["measure_rows"] - fleet["num_never"]
+    missed = fleet["num_measured"] - fleet["num_good"]
+    told = fleet["num_measured"] == most
+    return bool(told or (most > 0 and (most - missed) / most < fleet["share_wanted"]))
+
+
+@inline
 def all_ended(s: State, now: float) -> bool:
     """Whether no request is in the system, and none comes any more."""
     fleet = s.fleet[0]
@@ -283,6 +293,8 @@ def _advance(s: State, tables: Tables, until_s: float) -> int:
             behind = s.slots[ended]["waits"]
             end_request(s, ended, status, now)
             ended = behind
+            if fleet["share_wanted"] > 0.0 and is_told(s):
+                return DONE
         if kind == STEP:
             begin_step(s, tables, replica, now)
 

@@ -70,6 +70,7 @@ def simulate_serving(
     measure_rows: int = ALL_ROWS,
     most_arrivals: int = 0,
     drain_apart: bool = False,
+    share_wanted: float = 0.0,
     until_s: float = inf,
     trace_s: float = 0.0,
     watch: bool = False,
@@ -86,7 +87,8 @@ def simulate_serving(
     Requests that arrive from `warmup_s` to `measure_until_s` in the first `measure_rows` rows are measured; with
     `most_arrivals` conversations go on beyond the end: so many requests arrive, and are counted as they do, in
     whichever row they stand; with `drain_apart`, rates and means over time leave out the time in which no more
-    requests come; with `watch` the fleet is read over time.
+    requests come; with `share_wanted` a run ends when those that are measured have ended, or as soon as it is certain
+    that fewer of them keep the limits, and says no more than that; with `watch` the fleet is read over time.
     """
     if users < 0 or not until_s > 0:
         raise ScenarioError(
@@ -123,7 +125,7 @@ def simulate_serving(
     whole = state.fleet[0]
     whole["users"], whole["num_posts"], whole["warmup_s"] = users, users, warmup_s
     whole["users_until_s"], whole["measure_until_s"] = users_until_s, measure_until_s
-    whole["measure_rows"] = measure_rows
+    whole["measure_rows"], whole["share_wanted"] = measure_rows, share_wanted
     whole["goes_on"], whole["most_arrivals"] = most_arrivals > 0, most_arrivals or ALL_ROWS
     state.posts["kind"][:users] = NEXT
     state.posts["time_s"][:users] = np.arange(users) * (users_over_s / max(1, users))

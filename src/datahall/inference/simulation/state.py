@@ -61,7 +61,7 @@ POOL = _record(
     "role lanes budget sequences block_tokens blocks chunked mixed whole reserve swap batching max_context"
     " steps_per_block caching region verified",
     "wait_s first_token_s swap_token_s tokens_per_step excess_steps step_spread handoff_setup_s handoff_token_s"
-    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven",
+    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven weight",
 )
 # One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
 # tick_s: when those that decode had their last token; late: the first of those that had it at another time; measured:
@@ -78,17 +78,17 @@ ENDED = _record(
     "row status replica prompt output hit preempted",
     "arrival_s scheduled_s first_s end_s",
 )
-# Numbers of the whole fleet.
+# Numbers of the whole fleet.  num_never: of the rows that may be measured, those that were there and never will be.
 FLEET = _record(
     "num_arrived num_finished num_too_long num_too_large num_answered num_good num_preempted num_rerouted num_measured"
     " prompt_tokens output_tokens hit_tokens"
     " all_prompt_tokens all_output_tokens"
     " num_free_slots next_row last_rows rows_out measure_rows users num_ended turn held"
     " caching routing num_posts record any_priority max_leap num_waiting peak_waiting num_events explicit_tokens spill"
-    " num_over_budget num_over_blocks num_short goes_on most_arrivals num_looks",
+    " num_over_budget num_over_blocks num_short goes_on most_arrivals num_looks num_never",
     "now_s warmup_s measure_until_s users_until_s ttft_limit_s tpot_limit_s affinity_load trace_until_s"
     " waiting_area_s waiting_since_s last_measured_s last_end_s sum_t sum_tt sum_q sum_tq last_arrival_s"
-    " look_s every_s",
+    " look_s every_s share_wanted",
 )
 # A reading of the fleet: requests that run, blocks that are used, and the area under those that wait until then.
 LOOK = _record("running", "time_s waiting_area_s used")
@@ -171,6 +171,12 @@ def is_measured(s: State, slot: int) -> bool:
     one, fleet = s.slots[slot], s.fleet[0]
     early = fleet["warmup_s"] <= one["arrival_s"] < fleet["measure_until_s"]
     return bool(early and one["number"] < fleet["measure_rows"])
+
+
+@inline
+def is_counted(s: State, slot: int) -> bool:
+    """Whether the times of a measured request are counted: where a run only tells who keeps the limits, none are."""
+    return bool(s.fleet[0]["share_wanted"] == 0.0 and is_measured(s, slot))
 
 
 @inline

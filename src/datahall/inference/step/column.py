@@ -1,6 +1,9 @@
-"""The step table read over columns, for closed forms."""
+"""The step table read over columns, for closed forms, and what they read of columns of their own."""
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,3 +93,34 @@ def _place(tokens: Column, size: int) -> tuple[NDArray[np.int64], Column]:
     axis = _axis(size)
     point = np.clip(np.searchsorted(axis, tokens, side="right") - 1, 0, size - 2)
     return point, (tokens - axis[point]) / (axis[point + 1] - axis[point])
+
+
+def rising(column: Column, places: Column) -> tuple[Column, Column]:
+    """A column from the origin on where it rises, and its places; flat stretches are left out."""
+    best = np.maximum.accumulate(column)
+    kept = np.append(True, best[1:] > best[:-1])
+    return np.append(0.0, column[kept]), np.append(0.0, places[kept])
+
+
+class Between(NamedTuple):
+    """Columns over places that rise, for a search that reads all of them a thousand times, each time at one place."""
+
+    places: list[float]  # two at least
+    columns: tuple[list[float], ...]
+
+    @classmethod
+    def of(cls, places: Column, *columns: Column) -> Between:
+        """As lists, whose numbers Python takes at once."""
+        return cls(places.tolist(), tuple(column.tolist() for column in columns))
+
+    def at(self, place: float) -> tuple[float, ...]:
+        """Each column there, as `np.interp` reads it.
+
+        >>> Between.of(np.array([1.0, 2.0, 4.0]), np.array([0.0, 10.0, 30.0])).at(3.0)
+        (20.0,)
+        """
+        places = self.places
+        below = min(max(bisect_right(places, place) - 1, 0), len(places) - 2)
+        width = places[below + 1] - places[below]
+        beyond = min(max(place, places[0]), places[-1]) - places[below]
+        return tuple((one[below + 1] - one[below]) / width * beyond + one[below] for one in self.columns)

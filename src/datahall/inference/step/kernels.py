@@ -108,10 +108,12 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
         None where prompts make no difference: decodes have a kernel of their own, or one that packs their heads.
         """
         constants, chip = self.calibration.constants, self.replica.chip
+        if not constants.prefill.empty_block_s:
+            return None, 0.0
         n, c = (np.ravel(one) for one in np.meshgrid(num_sequences, contexts, indexing="ij"))
         every = self.operators(n, 1.0, c, "absorbed", part="mixers")
         ops = [one for one in every if one.name in ATTENTION]
-        if not constants.prefill.empty_block_s or any(one.name != "attention" for one in ops):
+        if any(one.name != "attention" for one in ops):
             return None, 0.0
         rate = memory_bandwidth(chip) * constants.decode.memory_efficiency
         total_s, empty_s = np.zeros_like(n), 0.0

@@ -81,8 +81,9 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     """The fewest replicas, at most so many, that keep the limits when simulated under the load and the headroom.
 
     Fewer than hold the load in closed form are not tried: in a run that ends, their queue does not grow to its end.
+    A rival of which users who ask again at once find the limits broken by so many is not simulated under the load too.
     """
-    least = candidate.num_bound
+    least, rivals = candidate.num_bound, most > 0
     most = max(least, most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
     floor, at_once, loaded = least, dict[int, ServingRun](), dict[int, Candidate]()
 
@@ -93,7 +94,7 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 
     def serve(count: int) -> bool:
         """Whether users who ask again at once find the limits kept."""
-        at_once[count] = _hurried(so_many(count), seed)
+        at_once[count] = _hurried(so_many(count), seed, candidate.demand.promise.percentile)
         return candidate.kept_in(at_once[count])
 
     def at(count: int) -> Candidate:
@@ -104,8 +105,10 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
 
     if candidate.demand.traffic.users is not None and candidate.demand.reuse is None:
         floor = fewest(serve, expected=candidate.num_replicas, least=least, most=most).enough
+        if floor > most and rivals:
+            return so_many(most)
         if floor > most:
-            at_once[most] = at_once.get(most) or _hurried(so_many(most), seed)
+            at_once[most] = _hurried(so_many(most), seed)
             return at(most)
     expected = max(floor, candidate.num_replicas) if floor == least else floor
     found = fewest(
@@ -235,17 +238,27 @@ def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> Se
     )
 
 
-def _hurried(candidate: Candidate, seed: int) -> ServingRun:
+def _hurried(candidate: Candidate, seed: int, share_wanted: float = 0.0) -> ServingRun:
     """Its users without headroom, who ask again as soon as they are answered and have thought."""
     demand = candidate.demand
     assert demand.traffic.users is not None
     fleet = _fleet(candidate, min(candidate.num_replicas, USUALLY_SIMULATED))
     (pool,) = fleet.pools
     num = max(1, round(demand.users * pool.count / candidate.num_replicas))
-    users = msgspec.structs.replace(demand.traffic.users, num=num)
     each = num / pool.count / pool.replica.dp
     state = at_concurrency(candidate.held.curve, each, candidate.held.load, think_s=demand.think_s)
-    stay = stay_of(candidate.held.load, state)
+    return at_once(fleet, demand, num, stay_of(candidate.held.load, state), seed, share_wanted)
+
+
+def at_once(
+    fleet: Fleet, demand: Demand, num: int, stay: float, seed: int, share_wanted: float = 0.0
+) -> ServingRun:
+    """So many users who ask again as soon as they are answered and have thought; each answer takes about a stay.
+
+    Where a share is wanted the run may end when it is certain that fewer keep the limits.
+    """
+    assert demand.traffic.users is not None
+    users = msgspec.structs.replace(demand.traffic.users, num=num)
     num_requests = max(REQUESTS_SIMULATED, STAYS_SIMULATED * num)
     asked = msgspec.structs.replace(demand.traffic, users=users, num_requests=num_requests)
     coming_s = num_requests * (stay + demand.think_s) / num
@@ -262,6 +275,7 @@ def _hurried(candidate: Candidate, seed: int) -> ServingRun:
         warmup_s=window.start_s,
         measure_until_s=window.end_s,
         measure_rows=window.num_rows,
+        share_wanted=share_wanted,
     )
 
 

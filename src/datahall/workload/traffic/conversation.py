@@ -152,6 +152,17 @@ def check_conversation(conversation: Conversation) -> None:
         )
 
 
+class _Streams(dict[str, np.random.Generator]):
+    """The stream of each property, made when it is drawn: most traffic draws two of eight."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+
+    def __missing__(self, name: str) -> np.random.Generator:
+        return self.setdefault(name, stream(self._seed, "traffic", name))
+
+
 class Sessions:
     """Draws the sessions of a run, block by block; each property has a stream of its own."""
 
@@ -163,8 +174,7 @@ class Sessions:
         self.cut = Cut()
         self.num_sessions = 0
         self.num_rows = 0
-        names = ("prompt", "opening", "output", "turns", "think", "group", "document", "cached")
-        self.random = {name: stream(seed, "traffic", name) for name in names}
+        self.random = _Streams(seed)
         self.prompt, self.output = sampler(prompt), sampler(output)
         self.opening: Draw | None = sampler(conversation.opening) if conversation.opening else None
 

@@ -145,15 +145,7 @@ class TrafficStream:
     def _drawn(self, traffic: Traffic, seed: int, under_way: UnderWay | None) -> Iterator[Requests]:
         sessions = Sessions(traffic.conversation, traffic.prompt, traffic.output, seed, traffic.max_context)
         self.cut = sessions.cut
-        endless = np.iinfo(np.int64).max
-        most = endless if under_way else traffic.num_requests or endless
-        # So many sessions at a time that their turns fill one chunk, more or less.
-        step = max(1, int(CHUNK_ROWS / traffic.conversation.num_turns))
-        for begun in _begun(traffic, seed, under_way):
-            for place in range(0, begun.start_s.size, step):
-                if sessions.num_rows >= most:
-                    return
-                yield sessions.draw(begun.part(place, place + step), most - sessions.num_rows, under_way)
+        return _of_sessions(sessions, traffic, seed, under_way)
 
     def _recorded(self, traffic: Traffic) -> Iterator[Requests]:
         assert traffic.trace is not None
@@ -172,6 +164,20 @@ class TrafficStream:
             self.cut.num_prompts += num_prompts
             self.cut.num_outputs += num_outputs
             yield msgspec.structs.replace(chunk, prompt=prompt, output=output)
+
+
+def _of_sessions(
+    sessions: Sessions, traffic: Traffic, seed: int, under_way: UnderWay | None
+) -> Iterator[Requests]:
+    """So many sessions at a time that their turns fill one chunk, more or less."""
+    endless = np.iinfo(np.int64).max
+    most = endless if under_way else traffic.num_requests or endless
+    step = max(1, int(CHUNK_ROWS / traffic.conversation.num_turns))
+    for begun in _begun(traffic, seed, under_way):
+        for place in range(0, begun.start_s.size, step):
+            if sessions.num_rows >= most:
+                return
+            yield sessions.draw(begun.part(place, place + step), most - sessions.num_rows, under_way)
 
 
 def _begun(traffic: Traffic, seed: int, under_way: UnderWay | None) -> Iterator[Begun]:
