@@ -34,6 +34,15 @@ def test_nine_replicas_are_rented_as_nine_and_owned_as_two_servers(buy: str, pai
     assert bought(scenario, fleet, way).month.at("replicas that are paid").value == paid
 
 
+def test_seven_chips_of_a_run_are_bought_as_a_server() -> None:
+    asked = {"model": "smollm2-135m", "tokens": "1B", "chip": "h100-sxm", "buy": "own"}
+    seven, eight = (
+        dh.plan_train(chips=chips, **asked).results["upfront_usd"]  # type: ignore[arg-type]
+        for chips in (7, 8)
+    )
+    assert seven == eight
+
+
 @pytest.mark.parametrize(("price", "tokens"), [(1.0, 0.8e9), (0.11, 800 / 0.11e-6)])
 def test_the_break_even_is_what_a_server_costs_over_the_price(price: float, tokens: float) -> None:
     """$800 at $1 a million are 800M tokens, of one replica of eight; at 11 cents 7.27B, of all of them."""

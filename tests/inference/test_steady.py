@@ -17,6 +17,7 @@ from datahall.inference.fleet.fleet import Fleet
 from datahall.inference.memory.kv_capacity import kv_capacity
 from datahall.inference.simulation.histogram import TPOT, TTFT
 from datahall.inference.simulation.simulate import simulate_serving
+from datahall.inference.step.column import step_times
 from datahall.inference.step.price import price_steps
 from datahall.scenario.requests import requests_of
 from datahall.scenario.sections.traffic import Traffic
@@ -51,6 +52,25 @@ def test_more_sequences_make_longer_steps_and_more_requests() -> None:
     found = curve_of(replica(), CHAT)
     assert np.all(np.diff(found.tpot_s) > -1e-9)
     assert np.all(np.diff(found.rate_per_s) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "tp", "dp"),
+    [
+        ("llama-3.1-8b", "h100-sxm", 1, 1),
+        ("llama-3.1-70b", "h200", 8, 1),
+        ("qwen3-30b-a3b", "h200", 1, 1),
+        ("qwen3-30b-a3b", "h200", 1, 2),
+    ],
+)
+def test_a_request_alone_decodes_in_steps_of_one_sequence(model: str, chip: str, tp: int, dp: int) -> None:
+    one, load = replica(model, chip, tp, dp=dp), Load(prompt=2000.0, output=200.0)
+    table = price_steps(one).table
+    single, none = np.ones(1), np.zeros(1)
+    alone_s = step_times(table, single, single, 2100.0, none, single).item()
+    found = curve_of(one, load)
+    assert at_rate(found, 1e-9).tpot_s == pytest.approx(alone_s, rel=0.01)
+    assert found.step_s[0] == pytest.approx(alone_s, rel=0.01)
 
 
 def test_the_curve_ends_where_the_cache_is_full() -> None:

@@ -13,6 +13,7 @@ import datahall as dh
 from datahall.answer import Answer
 from datahall.catalog import Catalog
 from datahall.errors import DatahallError
+from datahall.units import MONTH_S
 
 SHELF = Catalog(user=False)
 HEAD = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
@@ -62,6 +63,22 @@ def test_a_plan_is_made_for_the_busiest_stretch_and_says_so(uneven: str) -> None
     assert number(plan, "mean_requests_per_s") == pytest.approx(20, rel=0.1)
     assert "the busiest 30" in plan.headline
     assert "in the mean" in plan.headline
+
+
+def test_tokens_of_a_month_are_those_of_the_mean_of_a_trace(uneven: str) -> None:
+    tight = TIGHT | {"busiest": "30s", "buy": "rent,api"}
+    plan, said = (
+        dh.plan_serve("llama-3.1-8b", trace=uneven, **tight, **more) for more in ({}, {"peak_to_mean": 3})
+    )
+    tokens = number(plan, "api_month_usd") / number(plan, "api_usd_per_mtok") * 1e6
+    assert tokens == pytest.approx(number(plan, "mean_requests_per_s") * 740 * MONTH_S, rel=1e-3)
+    assert number(said, "api_month_usd") == pytest.approx(
+        number(plan, "api_month_usd")
+        * number(plan, "requests_per_s")
+        / number(plan, "mean_requests_per_s")
+        / 3,
+        rel=1e-3,
+    )
 
 
 def test_a_longer_stretch_is_never_busier_and_needs_no_more_chips(uneven: str) -> None:

@@ -78,6 +78,12 @@ def chip_cost_of(scenario: Scenario) -> ChipCost:
     owned = next(way for way in found if way.buying == "own")
     first = owned if asked.own else rented
     lead = first if first.hour is not None else cheapest(ways)
+    if (
+        first.hour is None
+        and owned.is_priced
+        and (scenario.given("owner") or (lead and lead.buying == "own"))
+    ):
+        lead = owned  # by whoever was asked for, not by another owner who pays less
     unsold = asked.own and owned.hour is None
     return ChipCost(
         chip=chip,

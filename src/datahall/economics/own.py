@@ -186,9 +186,8 @@ def owned_hour(
 
 def spare_ratio(chip: Chip, num_chips: int, catalog: Catalog) -> Breakdown:
     """Chips that are bought for each that works: whole servers, and more of them for those in repair."""
-    server = usual_server(catalog, chip)
-    bought = server.num_chips * ceil(num_chips / server.num_chips)
-    works = _working_fraction(chip.name, min(num_chips, server.num_chips), catalog)
+    bought = whole_servers(chip, num_chips, catalog)
+    works = _working_fraction(chip.name, min(num_chips, usual_server(catalog, chip).num_chips), catalog)
     whole = quotient(
         "in whole servers",
         derived("chips of whole servers", bought, "count"),
@@ -197,6 +196,12 @@ def spare_ratio(chip: Chip, num_chips: int, catalog: Catalog) -> Breakdown:
     )
     up = derived("share not in repair", works, "fraction", "failures of nodes and times to repair them")
     return quotient("bought over working", whole, up, "ratio")
+
+
+def whole_servers(chip: Chip, num_chips: int, catalog: Catalog) -> int:
+    """Chips of the servers that so many stand in, which are sold whole."""
+    server = usual_server(catalog, chip)
+    return server.num_chips * ceil(num_chips / server.num_chips)
 
 
 @lru_cache(maxsize=64)  # of a node, whatever number of them: asked by every candidate of a plan

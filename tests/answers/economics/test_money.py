@@ -42,6 +42,13 @@ def test_own_leads_with_owning() -> None:
     assert owned.results["chip_usd_per_hour"] == owned.results["owned_usd_per_hour"]
 
 
+def test_where_nobody_rents_it_out_the_owner_is_the_one_asked_for() -> None:
+    answer = dh.show_cost("h100-sxm", owner="neocloud", as_of="2030-01-01", catalog=SHELF)
+    owned = dh.show_cost("h100-sxm", owner="neocloud", as_of="2030-01-01", own=True, catalog=SHELF)
+    assert "owned by a neocloud" in answer.headline
+    assert answer.results["chip_usd_per_hour"] == owned.results["chip_usd_per_hour"]
+
+
 def test_a_chip_that_nobody_sells_is_a_no() -> None:
     answer = dh.show_cost("trainium3", catalog=SHELF)
     assert answer.verdict == "no"
@@ -87,6 +94,8 @@ def test_the_answer_flips_where_it_says() -> None:
 def test_an_api_that_was_measured_too_slow_is_not_bought() -> None:
     answer = dh.show_build_or_buy(tokens_per_month="20M", latency="1s", api_latency="2s", **CHEAP)
     assert answer.headline.startswith("Build: the API is too slow")
+    assert "no choice at any volume" in answer.binding
+    assert {row[-1] for row in table(answer, "the same at other volumes").rows} == {"build"}
 
 
 def test_neither_within_the_latency_is_a_no() -> None:

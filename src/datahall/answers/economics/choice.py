@@ -37,7 +37,7 @@ def show_build_or_buy(scenario: Scenario) -> Answer:
         inputs=used(scenario, found),
         verdict="yes" if found.is_possible else "no",
         headline=_headline(scenario, found),
-        binding=_binding(found),
+        binding=_binding(scenario, found),
         results=choice_results(found),
         tables=choice_tables(found),
         figure=_figure(found),
@@ -98,10 +98,18 @@ def _headline(scenario: Scenario, found: Choice) -> str:
     return f"Buy: {asked} cost {fmt(both.api_usd, 'usd')} by {api.price.name}{if_so}; {own}, {times} of that."
 
 
-def _binding(found: Choice) -> str:
+def _binding(scenario: Scenario, found: Choice) -> str:
     best, api, flips = found.fullest, found.api, found.break_even
     if best is None or api is None:
         return ""
+    if found.api_is_late:
+        answers_s, asked_s = scenario.one(HostedModel).answers_s, scenario.one(Business).latency_s
+        assert answers_s is not None
+        assert asked_s is not None
+        return (
+            f"The API is no choice at any volume: it answers in {fmt(answers_s, 's')}, where {fmt(asked_s, 's')} are "
+            "asked."
+        )
     full = fmt(best.own.full_usd_per_mtok, "usd_per_mtok")
     price = fmt(api.blended.value, "usd_per_mtok")
     if flips is None:
@@ -202,7 +210,7 @@ def _curve_table(found: Choice) -> Table:
         rows=tuple(
             (
                 one.tokens, chip, one.num_replicas, one.own_usd, one.api_usd, one.own_over_api_ratio,
-                "build" if one.builds else "buy",
+                "build" if one.builds or found.api_is_late else "buy",
             )
             for chip, one in points
         ),

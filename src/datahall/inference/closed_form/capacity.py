@@ -6,7 +6,7 @@ replicas = ⌈ offered / (held · (1 − headroom)) ⌉
 
 from __future__ import annotations
 
-from math import ceil, inf, isfinite
+from math import ceil, floor, inf, isfinite, log10
 
 import msgspec
 
@@ -19,6 +19,14 @@ from datahall.scenario.sections.wanted.promise import Promise
 from datahall.units import fmt
 
 BISECTIONS = 20
+LIGHT_FRACTION = 0.1  # of the greatest rate: limits that are kept there are worth asking for
+
+
+class TooSlow(InfeasibleError):
+    """A replica that keeps its limits under no load."""
+
+    over_ratio: float = inf  # of what one request alone has at the percentile over the limit
+    longer: str = ""  # limits that are kept
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +82,7 @@ def held_by(replica: Replica, load: Load, slo: Promise, price: StepPrice, capaci
     most = found.most_per_s
     idle = at_rate(found, most * 1e-6)
     if idle.tpot_s > slo.tpot_s or idle.ttft_s > slo.ttft_s:
-        raise _too_slow(replica, slo, idle)
+        raise _by_how_much(_too_slow(replica, slo, idle), found, slo)
     low, high = 0.0, most * (1.0 - 1e-6)
     if _keeps(at_rate(found, high), slo):
         low = high
@@ -85,7 +93,7 @@ def held_by(replica: Replica, load: Load, slo: Promise, price: StepPrice, capaci
         else:
             high = middle
     if not low:
-        raise _no_load(replica, slo)
+        raise _by_how_much(_no_load(replica, slo, idle), found, slo)
     state, over = at_rate(found, low), at_rate(found, high)
     late = over.within and isfinite(slo.ttft_s)  # a pool that only decodes promises no TTFT
     ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if late else found.limit
@@ -115,26 +123,54 @@ def _keeps(state: State, slo: Promise) -> bool:
     )
 
 
-def _no_load(replica: Replica, slo: Promise) -> InfeasibleError:
-    return InfeasibleError(
+def _by_how_much(error: TooSlow, found: Curve, slo: Promise) -> TooSlow:
+    """The error with how far the percentiles are from their limits, and longer limits that are kept."""
+    idle, light = (at_rate(found, found.most_per_s * share) for share in (1e-6, LIGHT_FRACTION))
+    error.over_ratio = max(idle.tpot_high_s / slo.tpot_s, idle.ttft_high_s / slo.ttft_s)
+    needed = {"ttft": (light.ttft_high_s, slo.ttft_s), "tpot": (light.tpot_high_s, slo.tpot_s)}
+    longer = [
+        option(name, f"{_rounded_up(value_s * 1e3):g}ms")
+        for name, (value_s, limit_s) in needed.items()
+        if value_s > limit_s
+    ]
+    if longer:
+        error.longer = f"it keeps {' and '.join(longer)}"
+        error.hint = f"{error.longer}; or {error.hint}"
+    return error
+
+
+def _rounded_up(value: float) -> float:
+    """The next number of two digits.
+
+    >>> _rounded_up(7.41), _rounded_up(103.0)
+    (7.5, 110.0)
+    """
+    unit = 10.0 ** (floor(log10(value)) - 1)
+    return float(f"{ceil(value / unit) * unit:.6g}")
+
+
+def _no_load(replica: Replica, slo: Promise, idle: State) -> TooSlow:
+    name, value_s, limit_s = "TTFT", idle.ttft_high_s, slo.ttft_s
+    if idle.tpot_high_s / slo.tpot_s > value_s / limit_s:
+        name, value_s, limit_s = "TPOT", idle.tpot_high_s, slo.tpot_s
+    at = fmt(slo.percentile, "percentile")
+    return TooSlow(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone keeps TTFT ≤ "
-        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at "
-        f"{fmt(slo.percentile, 'percentile')}",
-        hint=f"a longer {option('ttft')} or {option('tpot')}, or more chips to a replica ({option('tp')})",
+        f"{fmt(slo.ttft_s, 's', 3)} and TPOT ≤ {fmt(slo.tpot_s, 's', 3)}, no load does at {at}, where {name} is "
+        f"{fmt(value_s, 's', 3)} at the least",
+        hint=f"more chips to a replica ({option('tp')})",
     )
 
 
-def _too_slow(replica: Replica, slo: Promise, idle: State) -> InfeasibleError:
+def _too_slow(replica: Replica, slo: Promise, idle: State) -> TooSlow:
     if idle.tpot_s > slo.tpot_s:
         name, value_s, limit_s = "TPOT", idle.tpot_s, slo.tpot_s
-        fix = f"a longer {option('tpot')}, more chips to a replica ({option('tp')}) or a narrower {option('precision')}"
+        fix = f"more chips to a replica ({option('tp')}) or a narrower {option('precision')}"
     else:
         name, value_s, limit_s = "TTFT", idle.ttft_s, slo.ttft_s
         faster = f"more chips to a replica ({option('tp')}) or shorter prompts"
-        fix = f"a longer {option('ttft')}, " + (
-            faster if replica.engine.first_token_s < slo.ttft_s else f"or a shorter {option('first_token')}"
-        )
-    return InfeasibleError(
+        fix = faster if replica.engine.first_token_s < slo.ttft_s else f"a shorter {option('first_token')}"
+    return TooSlow(
         f"{replica.model.name} on {replica.num_chips} × {replica.chip.name}: one request alone has a {name} of "
         f"{fmt(value_s, 's', 3)}, over the limit of {fmt(limit_s, 's', 3)}",
         hint=fix,

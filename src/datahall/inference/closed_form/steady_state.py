@@ -227,12 +227,14 @@ def _steps(table: StepTable, replica: Replica, load: Load, n: Column, count: Col
     """T(n, j): a step with j prompts beside n decodes; with steps of their own, one of prompts while decodes wait.
 
     Data-parallel ranks step together: the prompts of all are spread over them, the fullest has one more than the mean,
-    and experts see the mean.
+    and experts see the mean.  Fewer than one sequence in the mean is no smaller step: one that runs has a whole one,
+    and ranks without any pass one through their experts.
     """
     mixed, lanes = replica.engine.mixed_steps, replica.dp
     count = count[None, :]
     own = np.ceil(count / lanes)  # prompts on the fullest rank
-    decodes = n[:, None] * np.where(mixed | (count == 0), 1.0, 0.0)
+    least = np.where(count == 0, 1.0, 0.0)  # beside a prompt there may be none
+    decodes = np.maximum(n[:, None] * np.where(mixed | (count == 0), 1.0, 0.0), least)
     room = np.maximum(float(round_token_budget(replica)) - decodes * load.verified, 1.0)
     pieces = np.maximum(1.0, np.ceil(own * load.computed / room))
     cuts = np.maximum(1.0, np.ceil(load.computed / room))

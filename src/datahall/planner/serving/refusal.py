@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
+from datahall.inference.closed_form.capacity import TooSlow
 from datahall.planner.plan import Refusal
 
 if TYPE_CHECKING:  # refusing costs nothing that is not needed for it
@@ -19,6 +21,8 @@ class Refused(Refusal, frozen=True, kw_only=True):
 
     chip: str
     runs: bool = True
+    over_ratio: float = inf  # of what it has over the limit that it breaks, where that is a latency
+    longer: str = ""  # limits that it keeps
 
 
 def refusal_of(
@@ -34,6 +38,8 @@ def refusal_of(
         hint=error.hint,
         chip=replica.chip.name,
         runs=not isinstance(error, UnsupportedError),
+        over_ratio=error.over_ratio if isinstance(error, TooSlow) else inf,
+        longer=error.longer if isinstance(error, TooSlow) else "",
     )
 
 
@@ -60,11 +66,13 @@ def nothing_serves(model: Model, chips: Sequence[Chip], refused: Sequence[Refuse
             f"{model.name} divides over no group of {names}",
             hint=f"another {option('tp')}, or a chip with a larger domain",
         )
-    # the widest group of the last format that runs came nearest
-    nearest = next((refusal for refusal in reversed(refused) if refusal.runs), refused[-1])
+    # among those that are too small the widest group of the last format that runs came nearest
+    running = [refusal for refusal in reversed(refused) if refusal.runs]
+    nearest = min(running, key=lambda refusal: refusal.over_ratio, default=refused[-1])
     return InfeasibleError(
         f"no group of {names} serves {model.name} as asked: {nearest.why}",
-        where=f"the last of {len(refused):,} ways" if len(refused) > 1 else "",
-        hint=nearest.hint
+        where=f"the nearest of {len(refused):,} ways" if len(refused) > 1 else "",
+        hint=nearest.longer
+        or nearest.hint
         or f"a longer {option('ttft')} or {option('tpot')}, a narrower {option('precision')}, a chip with more memory",
     )

@@ -75,7 +75,7 @@ def served(scenario: Scenario, candidate: Candidate) -> Served | None:
     priced = [way for way in ways if way.is_priced]
     if not priced:
         return None
-    peak = scenario.one(Business).peak_ratio
+    peak = peak_ratio(scenario, candidate)
     fleet = Fleet(
         chip=candidate.replica.chip,
         num_replicas=candidate.num_deployed,
@@ -84,6 +84,14 @@ def served(scenario: Scenario, candidate: Candidate) -> Served | None:
     )
     found = sorted((bought(scenario, fleet, way) for way in priced), key=lambda one: one.month.value)
     return Served(candidate=candidate, ways=ways, bought=tuple(found), peak_ratio=peak)
+
+
+def peak_ratio(scenario: Scenario, candidate: Candidate) -> float:
+    """The load over the mean of a month: as said, or of a trace its busiest stretch over all of it."""
+    recorded = candidate.demand.stretch
+    if recorded is None or scenario.given("peak_to_mean"):
+        return scenario.one(Business).peak_ratio
+    return max(1.0, recorded.rate_per_s / recorded.mean_per_s)
 
 
 def request_tokens(candidate: Candidate) -> float:
@@ -113,7 +121,7 @@ def offered_api(scenario: Scenario, input_share: float) -> Hosted | None:
 
 def cost_section(scenario: Scenario, candidate: Candidate, found: Served | None) -> ServiceCost:
     """What a plan says of the money of its chosen candidate."""
-    load, peak = candidate.demand.load, scenario.one(Business).peak_ratio
+    load, peak = candidate.demand.load, peak_ratio(scenario, candidate)
     asks_api = "api" in scenario.one(Purchase).buy
     ways = ways_to_have(scenario, candidate) if found is None else found.ways
     return ServiceCost(

@@ -10,6 +10,7 @@ from datahall.breakdown import Breakdown, derived, product
 from datahall.catalog.entries.offer import PRICE_KINDS
 from datahall.economics.capex import capex_of
 from datahall.economics.market import day_of
+from datahall.economics.own import whole_servers
 from datahall.economics.run import span_years
 from datahall.economics.sections.run import Paid, TrainingCost
 from datahall.economics.ways import Way, ways_of
@@ -39,7 +40,7 @@ def with_cost(plan: TrainingPlan, scenario: Scenario) -> TrainingPlan:
     said, day = scenario.one(Ownership).capex_usd, day_of(scenario.one(Purchase), scenario.catalog)
     capex = capex_of(chip, plan.num_there, scenario.catalog, said, day)
     owns = "own" in buy and capex is not None
-    count = derived("chips", plan.num_there, "count")
+    count = derived("chips of whole servers", whole_servers(chip, plan.num_there, scenario.catalog), "count")
     section = TrainingCost(
         chip=chip.name,
         chip_hours=had[0].chip_hours if had else _chip_hours(plan, plan.part(Goodput).run),
