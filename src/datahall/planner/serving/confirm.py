@@ -294,7 +294,7 @@ def _hurried(candidate: Candidate, seed: int, share_wanted: float = 0.0) -> Serv
     )
 
 
-def _at_rate(traffic: Traffic, rate_per_s: float, part: float = 1.0) -> Arrivals:
+def _at_rate(traffic: Traffic, rate_per_s: float, part: float) -> Arrivals:
     """What comes to a part of the replicas at so many requests a second; conversations come, each with its turns."""
     per_s = rate_per_s / max(1.0, traffic.conversation.num_turns)
     if traffic.arrivals is None:
