@@ -10,17 +10,26 @@ TEST_READY := $(VENV)/.test-ready
 UNIT := $(filter-out tests/test_release.py tests/test_peers.py,$(wildcard tests/test_*.py)) \
 	$(addprefix tests/,events catalog scenario workload silicon report)
 
-.PHONY: run test check bench bench-peers conformance soak lock docs clean
+.PHONY: run studio studio-build test check bench bench-peers conformance soak lock docs clean
 
 run: $(RUN_READY)
 	@$(BIN)/datahall plan
 	@echo
 	@echo "How far off such answers are:  $(BIN)/datahall validate inference"
 	@echo "A training run:  $(BIN)/datahall plan train llama-3.1-70b --tokens 15T --deadline 60d --budget 20M --chip h200"
+	@echo "The same in a browser:  $(BIN)/datahall studio"
 	@echo "An endpoint:  $(BIN)/pip install -e '.[serve,llm]' && $(BIN)/datahall serve"
 	@echo "Chips or an API:  $(BIN)/datahall show build-or-buy --tokens-per-month 2B --model llama-3.1-70b"
 
+studio: $(RUN_READY)  # every question in a browser
+	@$(BIN)/datahall studio
+
+studio-build: $(TEST_READY)  # the page anew from its sources: the one target that needs Node
+	cd studio-ui && npm ci --no-audit --no-fund && npm run build
+	$(BIN)/python release/studio.py
+
 test: $(TEST_READY)
+	@sh release/test_tools.sh
 	$(BIN)/ruff format --check src tests calibration benchmarks docs release
 	$(BIN)/ruff check src tests calibration benchmarks docs release
 	$(BIN)/mypy
@@ -41,9 +50,11 @@ SOAK_S ?= 600
 soak: $(TEST_READY)  # a gateway under mixed load for SOAK_S seconds: what it holds, and its books
 	$(BIN)/python benchmarks/soak.py $(SOAK_S)
 
-bench-peers: $(BIN)/python  # servers of others, in an environment of their own
-	$(BIN)/python -m venv $(VENV)/peers
-	$(VENV)/peers/bin/pip install -q -r benchmarks/peers/requirements.txt
+bench-peers: $(BIN)/python  # servers of others, each in an environment of its own, and ours beside them
+	$(BIN)/pip install -q uv  # pip tries versions of one of them for half an hour
+	for one in mlserver litserve peers; do $(BIN)/python -m venv $(VENV)/$$one && \
+		$(BIN)/uv pip install -q --python $(VENV)/$$one/bin/python -r benchmarks/peers/$$one.txt || exit 1; done
+	$(BIN)/python benchmarks/beside_peers.py
 
 conformance: $(TEST_READY)  # clients of others against `datahall serve`, in an environment of their own
 	$(BIN)/python -m venv $(VENV)/conformance

@@ -12,12 +12,13 @@ from table import Line
 from datahall.serve.cache.asked import asked_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.kept import kept_whole
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.desk import desk
 from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.group_commit import GroupCommit
 from datahall.serve.ledger.key import Key, Limits
 from datahall.serve.ledger.keys import create
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Price, Usage
 from datahall.serve.telemetry.instruments import Instruments
 from datahall.serve.telemetry.told import Told

@@ -1,16 +1,14 @@
 """The model server: predictions per second at 64 clients, what batching leaves of the ideal, the first token.
 
 Clients run in a process of their own, each sending its next request when the last is answered.  The lab's plain
-FastAPI form is measured beside ours where `make bench-peers` has installed it; figures of other servers are as recorded
-on 2026-11-15 on a machine of this kind, with a model of this size.
+FastAPI form, MLServer and LitServe are measured beside ours where `make bench-peers` has installed them; where not,
+figures of the last two are as recorded on 2026-11-15 on a machine of this kind, with a model of this size.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +24,9 @@ from statistics import mean
 
 import numpy as np
 import onnx
+from model_peers import PEERS, Asked, Peer, answers, free_port, serving
 from onnx import TensorProto, helper, numpy_helper
+from peers.models import slow
 from table import Line
 
 from datahall.serve.http import run, serve
@@ -38,11 +38,9 @@ from datahall.serve.modelserver.runners.open import opened
 from datahall.serve.modelserver.runners.runner import Runner
 from datahall.serve.modelserver.shelf import Shelf
 
-PEERS = Path(sys.executable).parents[1] / "peers" / "bin" / "python"
-MLSERVER_PER_S, LITSERVE_PER_S = 1_038.0, 669.0
-MLSERVER_SHARE = 0.28
+LAB = Path(sys.executable).parents[1] / "peers" / "bin" / "python"
 CLIENTS, MOST_ROWS, FEATURES = 64, 32, 64
-BATCH_S, WARM_S, MEASURED_S = 0.010, 0.5, 3.0
+WARM_S, MEASURED_S = 0.5, 3.0
 LLM_COMMAND = "import model_server; model_server.first_token()"
 
 
@@ -51,29 +49,52 @@ def model_server_lines() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         file = mlp(Path(folder))
         with ours(partial(opened, str(file))) as port:
-            rate = best_rate(port)
+            rate = max(rates(Asked(port)))
         lines = [
             Line("model server: predictions/s, 64 clients", rate, "/s", 8_000.0, True),
             *lab_lines(file, rate),
-            Line("  against MLServer as recorded", rate / MLSERVER_PER_S, "× its rate"),
-            Line("  against LitServe as recorded", rate / LITSERVE_PER_S, "× its rate"),
+            *(line for peer in PEERS for line in rate_lines(peer, file, rate)),
         ]
-    with ours(slow) as port:
-        share = mean(rates(port)) / ideal_rate(port)
+    with ours(slow_runner) as port:
+        fraction = ideal_fraction(Asked(port))
     return [
         *lines,
-        Line("  share of the ideal at 10 ms a batch, 64 clients", 100 * share, "%", 90.0, True),
-        Line("  against MLServer as recorded", share / MLSERVER_SHARE, "× its share"),
+        Line("  share of the ideal at 10 ms a batch, 64 clients", 100 * fraction, "%", 90.0, True),
+        *(line for peer in PEERS for line in fraction_lines(peer, fraction)),
         *llm_lines(),
+    ]
+
+
+def rate_lines(peer: Peer, file: Path, rate: float) -> list[Line]:
+    """What another server reaches with the same model, here or as recorded."""
+    if not peer.is_there:
+        return [Line(f"  against {peer.name} as recorded", rate / peer.recorded_per_s, "× its rate")]
+    with serving(peer, str(file), MOST_ROWS) as asked:
+        theirs = max(rates(asked))
+    return [
+        Line(f"  {peer.name} in this run", theirs, "/s"),
+        Line("  against it", rate / theirs, "× its rate"),
+    ]
+
+
+def fraction_lines(peer: Peer, fraction: float) -> list[Line]:
+    """What another server's batches leave of the ideal, here or as recorded."""
+    if not peer.is_there:
+        return [Line(f"  against {peer.name} as recorded", fraction / peer.recorded_fraction, "× its share")]
+    with serving(peer, "slow", MOST_ROWS) as asked:
+        theirs = ideal_fraction(asked)
+    return [
+        Line(f"  {peer.name} in this run", 100 * theirs, "%"),
+        Line("  against it", fraction / theirs, "× its share"),
     ]
 
 
 def lab_lines(file: Path, rate: float) -> list[Line]:
     """The lab's plain form, where its environment is there."""
-    if not PEERS.exists():
+    if not LAB.exists():
         return []
     with lab(file) as port:
-        theirs = best_rate(port)
+        theirs = max(rates(Asked(port)))
     return [
         Line("  the lab's plain FastAPI form", theirs, "/s"),
         Line("  against it", rate / theirs, "× its rate"),
@@ -121,44 +142,33 @@ def mlp(folder: Path) -> Path:
     return file
 
 
-def slow() -> Runner:
-    """A model whose every batch takes 10 ms, whatever is in it, and as much longer as this machine oversleeps.
-
-    Asked for a row of ones it says how long its calls took on average.
-    """
-    spent_s: list[float] = []
-
-    def predict(features: np.ndarray) -> np.ndarray:
-        if features.all():
-            return np.full((len(features), 1), mean(spent_s))
-        start_s = time.perf_counter()
-        time.sleep(BATCH_S)
-        spent_s.append(time.perf_counter() - start_s)
-        return features[:, :10]
-
-    return Function(predict)
+def slow_runner() -> Runner:
+    """The slow model, as ours runs one."""
+    return Function(slow())
 
 
-def ideal_rate(port: int) -> float:
-    """Rows a second if full batches had run back to back, with nothing between them."""
-    body = b'{"features":[%b]}' % b",".join([b"1"] * FEATURES)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/predict", body) as answer:
-        (batch_s,) = json.load(answer)["prediction"]
-    return MOST_ROWS / float(batch_s)
+def ideal_fraction(asked: Asked) -> float:
+    """Rows a second, of those if full batches had run back to back with nothing between them."""
+    reached = mean(rates(asked))
+    url = f"http://127.0.0.1:{asked.port}{asked.path}"
+    request = urllib.request.Request(url, asked.body([1.0] * FEATURES), {"content-type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        batch_s = asked.first(answer.read())
+    return reached * batch_s / MOST_ROWS
 
 
 @contextmanager
 def ours(open_model: Callable[[], Runner]) -> Iterator[int]:
     """Our server in a process of its own; its port."""
     here, there = get_context("spawn").Pipe()
-    process = get_context("spawn").Process(target=serving, args=(open_model, there), daemon=True)
+    process = get_context("spawn").Process(target=answering, args=(open_model, there), daemon=True)
     process.start()
     yield here.recv()
     here.send("end")
     process.join()
 
 
-def serving(open_model: Callable[[], Runner], pipe: Connection) -> None:
+def answering(open_model: Callable[[], Runner], pipe: Connection) -> None:
     """Serve until somebody says that it is over."""
 
     async def main() -> None:
@@ -176,11 +186,9 @@ def serving(open_model: Callable[[], Runner], pipe: Connection) -> None:
 @contextmanager
 def lab(file: Path) -> Iterator[int]:
     """The lab's server in the environment of the peers; its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     process = subprocess.Popen(
-        [PEERS, "-m", "uvicorn", "lab:app", "--port", str(port), "--no-access-log", "--log-level", "warning"],
+        [LAB, "-m", "uvicorn", "lab:app", "--port", str(port), "--no-access-log", "--log-level", "warning"],
         cwd=Path(__file__).parent / "peers",
         env={**os.environ, "MODEL": str(file)},
     )
@@ -191,34 +199,25 @@ def lab(file: Path) -> Iterator[int]:
     process.wait()
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def best_rate(port: int) -> float:
-    """Predictions a second, the best of three runs."""
-    return max(rates(port))
-
-
-def rates(port: int) -> list[float]:
+def rates(asked: Asked) -> list[float]:
     """Predictions a second, in three runs."""
     with get_context("spawn").Pool(1) as pool:
-        return pool.map(asking, [port] * 3, chunksize=1)
+        return pool.map(asking, [asked] * 3, chunksize=1)
 
 
-def asking(port: int) -> float:
+def asking(asked: Asked) -> float:
     """Predictions a second that 64 clients get."""
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
         done = [0]
         ends = [
-            (await loop.create_connection(partial(Asking, done), "127.0.0.1", port))[0]
+            (await loop.create_connection(partial(Asking, done, asked), "127.0.0.1", asked.port))[0]
             for _ in range(CLIENTS)
         ]
         await asyncio.sleep(WARM_S)
+        if not done[0]:
+            raise SystemExit(f"nothing is answered at {asked.path}")
         before, start_s = done[0], time.perf_counter()
         await asyncio.sleep(MEASURED_S)
         rate = (done[0] - before) / (time.perf_counter() - start_s)
@@ -232,28 +231,34 @@ def asking(port: int) -> float:
 class Asking(asyncio.Protocol):
     """A client that asks again as soon as it is answered; reads no more of an answer than it must."""
 
-    body = b'{"features":[%b]}' % b",".join(b"0.%04d" % place for place in range(FEATURES))
-    request = (
-        b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    )
-
-    def __init__(self, done: list[int]) -> None:
+    def __init__(self, done: list[int], asked: Asked) -> None:
         self.done = done
         self.heard = b""
+        body = asked.body([place / 10_000 for place in range(FEATURES)])
+        self.request = (
+            b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        ) % (asked.path.encode(), len(body), body)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
         self.ask()
 
     def ask(self) -> None:
-        self.transport.write(self.request % len(self.body) + self.body)  # type: ignore[attr-defined]
+        self.transport.write(self.request)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         self.heard += data
-        if not self.heard.endswith(b"}"):
+        head, ended, body = self.heard.partition(b"\r\n\r\n")
+        if not ended or len(body) < length_of(head):
             return
         if not self.heard.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(self.heard.decode())
+            self.transport.abort()  # type: ignore[attr-defined]
+            return
         self.heard = b""
         self.done[0] += 1
         self.ask()
+
+
+def length_of(head: bytes) -> int:
+    """The length that a head says."""
+    return int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])

@@ -50,6 +50,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     over: str = ""  # and the place of that figure, where it is another
     shown: Literal["", "times", "more", "less", "share", "count"] = ""
     reads: str = ""  # what the document's words come to, where it states no number
+    open: str = ""  # why the figure does not settle it
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,6 +174,8 @@ def settle(case: Case) -> Found:
     if case.shown in ("more", "less"):
         other = {"more": "less", "less": "more"}[case.shown] if value < 0 else case.shown
         says = f"{fmt(abs(value), unit, 3)} {other}"
+    if case.open:
+        return Found("open", f"{_of(case, says)}; {case.open}", commands)
     outcome = "answered" if not case.claims else "yes" if holds(case.claims, value, unit) else "no"
     return Found(outcome, _of(case, says), commands)
 

@@ -63,6 +63,7 @@ PICTURED = {"chip": "h200", "model": "qwen3-30b-a3b", "phase": "decode", "batch"
 MARKED = re.compile(r"<!-- table (\w+): written by docs/generate.py -->\n.*?<!-- end of table -->", re.S)
 STUB = ROOT / "src/datahall/__init__.pyi"
 KERNELS: list[Path] = []
+SERVED = ("http://127.0.0.1:8080/", "http://127.0.0.1:8090/")  # what a page may have a reader ask
 SWEEP = ROOT / "calibration" / "h200"
 NOTICE = "<!-- Written by docs/generate.py: change that, or what it prints, and run make docs. -->"
 HEAD = ("rows", "median", "mean", "P90", "bias", "in band")
@@ -188,7 +189,7 @@ def executed(words: list[str], expected: int, served: Servers | None = None) -> 
     if words[:3] == ["datahall", "serve", "--virtual"] and not expected and served is not None:
         served.start(words)
         return ""
-    needs_others = words[1:2] == ["serve"] or words[1:3] == ["gateway", "top"]
+    needs_others = words[1:2] in (["serve"], ["studio"]) or words[1:3] == ["gateway", "top"]
     if words[0] != "datahall" or (needs_others and not expected and "--help" not in words):
         return exists(words)
     if served is not None:
@@ -221,9 +222,11 @@ def exists(words: list[str]) -> str:
         case ["datahall", "serve", *rest]:  # it would not end: what it is told is checked
             for file in (word for word in rest if word.endswith(".toml")):
                 executed(["datahall", "check", file], 0)
+        case ["datahall", "studio", *rest]:  # it would not end either: its options are read
+            executed(["datahall", "studio", *rest, "--help"], 0)
         case ["datahall", "gateway", "top", *rest]:  # of a gateway that runs: its options are read
             executed(["datahall", "gateway", "top", *rest, "--help"], 0)
-        case ["curl", *rest] if any(word.startswith("http://127.0.0.1:8080/") for word in rest):
+        case ["curl", *rest] if any(word.startswith(SERVED) for word in rest):
             pass
         case ["git", "clone", *_] | ["cd", _]:
             pass

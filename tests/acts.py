@@ -41,6 +41,7 @@ BOUGHT: dict[str, Any] = {
     "as_of": "2025-06-01", "owner": "hyperscaler", "capex": 90_000.0, "interest": "20 %", "life": "9y",
     "residual": "40 %", "depreciation": "market", "hardware_age": "2y", "colo": "300USD/kW-month",
     "energy_price": "0.5USD/kWh", "repair_cost": "9 %", "staff": 9e4, "used": "50 %",
+    "available": "a100-80gb=16",
     "country": "germany", "without": ["samsung"], "licensed": True, "regions": ["us-east-1"], "residency": ["japan"],
 }  # fmt: skip
 VALUES: dict[str, Any] = {**TRAINED, **OPERATED, **SITED, **BOUGHT}

@@ -73,9 +73,9 @@ def test_a_flag_is_known_when_seen(text: str, is_flag: bool) -> None:
     assert bool(FLAG.search(text)) is is_flag
 
 
-# beside those that are made from the fields of sections: which modules declare options, and how many.  `serve` is a
-# process and no question: its inputs have no file of a scenario, no keyword and no answer to be explained
-DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 16}
+# beside those that are made from the fields of sections: which modules declare options, and how many.  `serve` and
+# `studio` are processes and no questions: no file of a scenario has their inputs, no keyword, no explanation
+DECLARES_OPTIONS = {"cli/main.py": 1, "cli/serve.py": 16, "cli/studio.py": 4}
 
 
 @each_module

@@ -223,12 +223,16 @@ def unread(trees: dict[str, ast.Module], of: Iterable[str], text: str = "") -> s
 
 
 def scripts() -> str:
-    """The Python of all pages."""
+    """The Python of all pages, and the sources of the studio's, which reads what it is sent."""
+    drawn = [path for path in (ROOT / "studio-ui" / "src").rglob("*.ts*") if path.name != "shapes.ts"]
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     return "\n".join(
-        script
-        for page in pages
-        for script in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        [
+            script
+            for page in pages
+            for script in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        ]
+        + [path.read_text(encoding="utf-8") for path in drawn]
     )
 
 
@@ -300,6 +304,7 @@ KEPT_METHODS = {
     "answer.Answer.to_json": "as above",
     "answer.Answer.to_pandas": "as above",
     "cli.command.Question.format_options": "click asks for it",
+    "studio.work._Telling.emit": "logging asks for it",
     "cli.command.Question.format_usage": "as above",
     "cli.groups.Root.format_commands": "as above",
     "cli.groups.Verbs.format_commands": "as above",
@@ -312,9 +317,8 @@ KEPT_METHODS = {
     **{
         f"serve.http.{side}.{name}": "the parser calls it"
         for side in ("reader.Reader", "client.outgoing.Outgoing")
-        for name in ("on_header", "on_headers_complete", "on_body", "on_message_complete")
+        for name in ("on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete")
     },
-    "serve.http.reader.Reader.on_message_begin": "as above",
     "serve.http.reader.Reader.on_url": "as above",
     "serve.http.exchange.Exchange.gone": "who answers may wait for it",
 }

@@ -30,6 +30,8 @@ def plan_serve(
     rate: str | float | None = None,
     users: str | int | None = None,
     trace: str = "",
+    users_in: str | Sequence[str] | None = None,
+    sent: str | float = "0B",
     traffic: str = "",
     isl: str | int | Mapping[str, Any] | None = None,
     osl: str | int | Mapping[str, Any] | None = None,
@@ -47,6 +49,7 @@ def plan_serve(
     tpot: str | float = "50ms",
     percentile: str | float = 95,
     chips: str | Sequence[str] | None = None,
+    available: str | Mapping[str, int] | None = None,
     precision: str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]] = ["bf16", "fp8"],
     headroom: str | float = "10%",
     spare: str | int = 0,
@@ -144,6 +147,10 @@ def plan_serve(
         People who wait for their answers, instead of a rate.
     trace : str
         Recorded requests, CSV or JSONL, instead of a rate.
+    users_in : str | Sequence[str] | None
+        Regions of clouds that users are near: the way there and back counts in the time to the first token.
+    sent : str | float
+        What leaves with an answer beside its text: images, audio, logs. (default 0B)
     traffic : str
         Lengths by name: sharegpt, lmsys-chat (default), rag, agent, …
     isl : str | int | Mapping[str, Any] | None
@@ -178,6 +185,9 @@ def plan_serve(
         Share of requests that must keep both limits. (default 95)
     chips : str | Sequence[str] | None
         Kinds of chip to weigh (default: a few usual ones).
+    available : str | Mapping[str, int] | None
+        How many chips of a kind can be had, of which none more is planned with: h100-sxm=128,h200=64; kinds
+        that are not named are not short.
     precision : str | Sequence[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "fp8-kv8", "mxfp8", "int8", "w8a16", "w4a16", "w4a8", "mxfp4", "nvfp4"]]
         Formats to weigh. (default bf16,fp8)
     headroom : str | float
@@ -387,6 +397,7 @@ def plan_train(
     grid: str = "usa",
     storage: str | float | None = None,
     tier: str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None = None,
+    available: str | Mapping[str, int] | None = None,
     objective: Literal["cost", "chips", "energy", "carbon", "time"] = "cost",
     budget: str | float | None = None,
     buy: str | Sequence[Literal["rent", "reserved", "spot", "own", "api"]] = ["rent", "own"],
@@ -494,6 +505,9 @@ def plan_train(
         Remote storage, written by all chips together (default: 125 MB/s for each chip, as Llama 3 had).
     tier : str | Sequence[Literal["device", "host", "peer", "local", "remote"]] | None
         Where copies are kept: device, host, peer, local, remote (default: remote).
+    available : str | Mapping[str, int] | None
+        Chips of another kind that are there beside these: what they add to the run, the batch split evenly
+        or by speed, e.g. a100-80gb=512.
     objective : Literal["cost", "chips", "energy", "carbon", "time"]
         What the plan has the least of: cost, chips, energy, carbon, time. (default cost)
     budget : str | float | None
@@ -556,6 +570,7 @@ def plan_train(
         datahall plan train path/to/config.json --tokens 2T --deadline 30d
         datahall plan train llama-3.1-70b --tokens 2T --chips 512 --layout run.sh
         datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail
+        datahall plan train llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --available a100-80gb=512 --global-batch 1024
         datahall plan train llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh
         datahall plan train llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8
     """
@@ -2595,6 +2610,7 @@ def simulate_serve(
     kv_blocks: str | int | None = None,
     role: Literal["both", "prefill", "decode"] | None = None,
     in_region: str = "",
+    weight: str | float = "1",
     handoff: str | float | None = None,
     batching: Literal["continuous", "static", "dynamic"] | None = None,
     token_budget: str | int | None = None,
@@ -2733,6 +2749,9 @@ def simulate_serve(
         What a pool does (default: both).
     in_region : str
         Region that a pool stands in.
+    weight : str | float
+        Weight of a pool at a router that counts requests: it gets one where the fewest are for the weight.
+        (default 1)
     handoff : str | float | None
         Rate at which a prefill pool hands its cache over (default: its network's).
     batching : Literal["continuous", "static", "dynamic"] | None
@@ -3803,6 +3822,28 @@ def gateway_keys_limit(
         datahall gateway keys limit acme --rpm 1200 --budget 80USD/month
     """
 
+def gateway_keys_rotate(
+    name: str,
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Another secret for a key, said once; the one before lets nobody in any more.
+
+    Parameters
+    ----------
+    name : str
+        What the key is called.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway keys rotate acme
+    """
+
 def gateway_keys_revoke(
     name: str,
     *,
@@ -3823,6 +3864,59 @@ def gateway_keys_revoke(
     Examples of the command
 
         datahall gateway keys revoke acme
+    """
+
+def gateway_customers_list(
+    *,
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Customers with the limits that their keys share, and what each has spent.
+
+    Parameters
+    ----------
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway customers list
+    """
+
+def gateway_customers_limit(
+    customer: str,
+    *,
+    rpm: str | int | None = None,
+    tpm: str | int | None = None,
+    parallel: str | int | None = None,
+    budget: str = "",
+    state: str = "",
+    catalog: Catalog | None = None,
+) -> Answer:
+    """Other limits for all keys of a customer together; those that are not named stay.
+
+    Parameters
+    ----------
+    customer : str
+        Whose keys share the limits.
+    rpm : str | int | None
+        Most requests in any minute; 0: as many as may be.
+    tpm : str | int | None
+        Most tokens in any minute; 0: as many as may be.
+    parallel : str | int | None
+        Most requests at once; 0: as many as may be.
+    budget : str
+        Most dollars a day, a month or in all; 0USD: no end.
+    state : str
+        Folder of the gateway's state (default: datahall in the user's state folder).
+    catalog : Catalog
+        Entries of your own over the shipped ones.
+
+    Examples of the command
+
+        datahall gateway customers limit acme --rpm 3000 --budget 200USD/month
     """
 
 def gateway_bill(

@@ -150,6 +150,12 @@ class UnsupportedError(CatalogError):
     code = "unsupported"
 
 
+def too_little_memory() -> UnsupportedError:
+    """What this machine cannot hold."""
+    hint = "fewer chips, ranks or requests, or less detail"
+    return UnsupportedError("this machine has too little memory for the question", hint=hint)
+
+
 class ScenarioError(DatahallError, ValueError):
     """An option or a scenario value that cannot be used."""
 

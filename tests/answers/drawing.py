@@ -25,9 +25,9 @@ from tests.answers.sayable import (
 )
 
 from datahall.answers.ask import form_of
+from datahall.answers.catalog.names import names
 from datahall.answers.verbs import VERBS
 from datahall.catalog import load
-from datahall.cli.names import names
 from datahall.errors import DatahallError
 from datahall.scenario.field import Field
 from datahall.scenario.form import Form

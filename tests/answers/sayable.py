@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from datahall.scenario.kinds import Count, Kind, Mapped, Numbers, Percentile, Rate, Share
+from datahall.scenario.kinds import Count, Kind, Mapped, Numbers, Percentile, Rate, Share, Stock
 from datahall.scenario.kinds.formats import PeakFormat, PrecisionName
 from datahall.scenario.sections.lengths import LengthsKind
 from datahall.scenario.sections.traffic import PresetName, Regions
@@ -25,7 +25,10 @@ NOT_ASKED = {
             "gateway keys create",
             "gateway keys list",
             "gateway keys limit",
+            "gateway keys rotate",
             "gateway keys revoke",
+            "gateway customers list",
+            "gateway customers limit",
             "gateway bill",
         ),
         "what they ask and change is the state of a gateway: tests/answers/gateway",
@@ -241,6 +244,8 @@ CHEAP: dict[str, Sequence[Any]] = {
     "without": (["samsung"], "smic,globalfoundries"),
     "regions": (["us-east-1"], "aws-us-west-2,eu-west-2"),
     "residency": (["united-states"], "us,japan"),
+    "users_in": (["eu-west-2"], "aws-us-west-2,eu-west-2"),
+    "sent": ("200 kB", 1e6),
 }  # fmt: skip
 OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("show fabric", "chips"): (64, 512, "1024"),
@@ -251,6 +256,7 @@ OF_VERB: dict[tuple[str, str], Sequence[Any]] = {
     ("simulate run", "storage"): ("50 GB/s", "1 TB/s"),
     ("show blast-radius", "chips"): (64, 512, "1024"),
     ("plan serve", "engine"): ("vllm", "sglang"),
+    ("plan train", "available"): ("a100-80gb=8", {"l40s": 16}),
     ("show techniques", "engine"): ("vllm", "sglang"),
     ("show collective", "algorithm"): ("ring", "tree"),
     ("show collective", "level"): ("datasheet", "family"),
@@ -373,12 +379,13 @@ COMPANY: dict[str, dict[str, Any]] = {
         name: {"on": "fat-tree", "topologies": ["fat-tree"], "sides": None}
         for name in ("radix", "switch", "server")
     },
+    "available": {"chips": ["h100-sxm", "h200-sxm"], "deadline": None},
     "expert_exchange": {"model": "qwen3-30b-a3b"},
     "routing_skew": {"model": "qwen3-30b-a3b"},
     "imbalance": {"model": "qwen3-30b-a3b", "chips": 32},
     "etp": {"model": "qwen3-30b-a3b", "chips": 32, "ep": 8, "recompute": "full", "modules": None},
     "mfu": {"workload": "llama-3.1-8b", "step": None},
-    "deadline": {"chips": None, "days": None, "tokens": "1T"},
+    "deadline": {"available": None, "chips": None, "days": None, "tokens": "1T"},
     "tokens": {"days": None},
     **{
         name: {"tier": "remote", "save": None, "copy": None, "synchronous": None, **OF_A_CHIP}
@@ -402,6 +409,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     **{name: {"depreciation": None, "hardware_age": None} for name in ("life", "residual", "interest")},
     "sdc_every": {"sdc": "replay"},
     "sides": {
+        "available": None,
         "on": "torus",
         "topologies": ["torus"],
         "chips": 64,
@@ -431,6 +439,7 @@ COMPANY: dict[str, dict[str, Any]] = {
     "recompute": {"modules": None},
     "job.collective": {"on": "fat-tree"},
     "failure.cubes": {
+        "available": None,
         "on": "torus",
         "chips": 64,
         "global_batch": 64,
@@ -511,6 +520,7 @@ BY_KIND: dict[type[Kind], Sequence[Any]] = {
     Count: (1, 2, "4", 8, "1k", 0),
     Numbers: ("0", [0, 1], "0-2"),
     Mapped: ({"us": "40ms"},),
+    Stock: ("h100-sxm=8", {"h200-sxm": 64}, "h100=16,h200=4"),
     LengthsKind: (300, "200", {"shape": "lognormal", "mean": 400, "p95": 900}),
     PrecisionName: ("bf16", "fp8"),
     PeakFormat: ("fp8", "bf16"),

@@ -15,7 +15,7 @@ from datahall.answers.reference import allowed, reference
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME, VERBS
 from datahall.catalog import load
-from datahall.cli.names import completer
+from datahall.cli.command import completer
 from datahall.scenario.field import CONCEPTS, fields
 from datahall.scenario.kinds import Kind, Listed, Reading
 from datahall.workload.precision import PRESETS, TRAINED

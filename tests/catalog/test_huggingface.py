@@ -45,6 +45,15 @@ def test_a_config_gives_the_model_of_the_catalogue(path: Path) -> None:
     assert count_parameters(read) == count_parameters(known)
 
 
+def test_what_a_config_of_nemotron_leaves_out_is_what_its_library_takes(tmp_path: Path) -> None:
+    whole = json.loads((CONFIGS / "nemotron-h-8b.json").read_text())
+    short = {key: whole[key] for key in whole.keys() - {"attention_head_dim", "num_key_value_heads"}}
+
+    model = from_config(write(tmp_path, short))
+
+    assert (model.head_dim, model.num_kv_heads) == (128, 8)
+
+
 def test_every_family_has_a_config_here() -> None:
     assert {json.loads(path.read_text())["model_type"] for path in CONFIGS.glob("*.json")} | {
         "llama4_text", "gemma3_text"

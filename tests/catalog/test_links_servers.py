@@ -98,3 +98,8 @@ def test_a_pods_torus_holds_its_chips(catalog: Catalog) -> None:
     for server in catalog.servers():
         if server.torus:
             assert math.prod(int(side) for side in server.torus.split("x")) == server.num_chips
+
+
+@pytest.mark.parametrize(("name", "holds"), [("infiniband", True), ("roce", True), ("tcp", False)])
+def test_a_transport_holds_senders_back_by_credits_or_pauses(name: str, holds: bool) -> None:
+    assert Catalog(user=False).transport(name).holds_back is holds

@@ -6,13 +6,13 @@ import click
 import pytest
 
 from datahall.answers.ask import ask, form_of
+from datahall.answers.catalog.names import names
 from datahall.answers.reply import answer_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import BY_NAME, GROUPS, VERBS, words
 from datahall.catalog import Catalog
-from datahall.cli.command import Question
+from datahall.cli.command import Question, completer
 from datahall.cli.main import root
-from datahall.cli.names import completer, names
 from datahall.scenario.kinds import Flag, Listed, Name
 from datahall.scenario.usual import USUAL_PRECISION, USUAL_SEQ
 
@@ -33,7 +33,7 @@ COMMANDS = [*below(root, ())]
 def test_the_verbs_are_those_of_the_design() -> None:
     assert root.list_commands(click.Context(root)) == [
         "plan", "compare", "sweep", "explain", "show", "simulate", "validate", "check", "catalog", "gateway",
-        "serve", "completion",
+        "studio", "serve", "completion",
     ]  # fmt: skip
 
 

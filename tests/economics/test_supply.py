@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from tests.economics.priced import asked
 
 from datahall.answers.ask import form_of
+from datahall.breakdown import derived
 from datahall.catalog import Catalog
 from datahall.economics.market import ELSEWHERE, market_of
 from datahall.economics.supply.export import is_unknown, licence_for, performance
 from datahall.economics.supply.limits import left_out, why_left_out
+from datahall.economics.supply.stand import stand_of
 from datahall.economics.ways import owned_way
 from datahall.scenario.read import read_names
 from datahall.scenario.scenario import Scenario
@@ -152,6 +155,19 @@ def test_a_price_of_a_region_is_of_offers_there_and_all_others_are_elsewhere() -
     others = [one for one in market.listings if one.offer.region != "aws-us-east-1"]
     assert others
     assert all(ELSEWHERE in one.flags for one in others)
+
+
+def test_what_leaves_a_region_costs_the_price_of_its_bytes_and_nothing_where_nobody_lists_one() -> None:
+    leaving = derived("bytes that leave", 5e12, "bytes")
+
+    def egress(name: str) -> float | None:
+        region = CATALOG.region(name)
+        found = stand_of(region, CATALOG.chip("h100-sxm"), leaving, Purchase(), CATALOG).egress
+        return None if found is None else found.value
+
+    assert egress("aws-us-east-1") == pytest.approx(5_000 * 0.09)
+    unlisted = next(one for one in CATALOG.regions() if isnan(one.egress_usd_per_gb))
+    assert egress(unlisted.name) is None
 
 
 def test_countries_stand_for_all_of_their_regions() -> None:

@@ -102,6 +102,8 @@ INSTEAD = {
 # what stands before a verb that needs something to be there
 BEFORE = {
     "gateway-keys-limit": "gateway keys create --name acme --rpm 600",
+    "gateway-keys-rotate": "gateway keys create --name acme",
+    "gateway-customers-limit": "gateway keys create --name tests --customer acme",
     "gateway-keys-revoke": "gateway keys create --name acme",
 }
 MADE_ANEW = (
@@ -121,6 +123,7 @@ LINES = VERB_LINES | {
     "compare-files": "compare fit.toml --set tp=4 --set tp=4,precision=fp8",
     "compare-clouds": f"compare aws gcp azure lambda coreweave --chip h100-sxm --as-of {DAY}",
     "sweep-csv": "sweep fit.toml --over tp=2,3 --format csv --quiet",
+    "plan-serve-mixed": "plan serve llama-3.1-8b --rate 400 --isl 500 --osl 99 --chips h100,h200 --available h100=5",
     "help": "--help",
     "help-show-roofline": "show roofline --help",
     "show-chip-claim": "show chip h100-sxm --claim 'peak.fp8=3958 TFLOP/s'",
@@ -144,8 +147,8 @@ LINES = VERB_LINES | {
 }
 # In these, long sums of floats may round to the next digit on another machine; all else, and the rest of them, may not.
 ROUNDED = {
-    "error-overload", "plan-serve", "plan-train", "show-collective", "show-roofline", "show-roofline-explain",
-    "show-roofline-md", "show-techniques", "simulate-serve", "simulate-train",
+    "error-overload", "plan-serve", "plan-serve-mixed", "plan-train", "show-collective", "show-roofline",
+    "show-roofline-explain", "show-roofline-md", "show-techniques", "simulate-serve", "simulate-train",
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def router(
     regions: list[int] | None = None,
     status: list[int] | None = None,
     spill: int = 4,
+    weights: list[float] | None = None,
 ) -> Any:
     num = len(loads)
     state: Any = SimpleNamespace(
@@ -54,7 +55,7 @@ def router(
     state.replicas["outstanding"] = loads
     state.replicas["status"] = status or [ACTIVE] * num
     state.replicas["region"] = regions or [0] * num
-    state.pools["role"] = roles or [BOTH] * num
+    state.pools["role"], state.pools["weight"] = roles or [BOTH] * num, weights or [1.0] * num
     state.fleet["routing"], state.fleet["spill"], state.fleet["affinity_load"] = routing, spill, 1.25
     state.slots["group"] = NONE
     state.slots["session"] = np.arange(200)
@@ -96,6 +97,20 @@ def test_the_fewest_requests_win_and_equals_take_turns() -> None:
     assert {choose(equal, slot, False) for slot in range(8)} == {0, 2, 3}
     idle = router([0, 0, 0], LEAST_OUTSTANDING)
     assert [choose(idle, slot, False) for slot in range(3)] == [1, 2, 0]
+
+
+def test_a_pool_of_twice_the_weight_gets_twice_the_requests() -> None:
+    heavy = [1.0, 2.0, 1.0]
+    assert choose(router([2, 3, 2], LEAST_OUTSTANDING, weights=heavy), 0, False) == 1
+    assert choose(router([2, 5, 3], LEAST_OUTSTANDING, weights=heavy), 0, False) == 0
+    state = router([0, 0, 0], LEAST_OUTSTANDING, weights=heavy)
+    for _ in range(400):
+        state.replicas[choose(state, 0, False)]["outstanding"] += 1
+    assert state.replicas["outstanding"].tolist() == [100, 200, 100]
+    drawn = router([2, 3], TWO_CHOICES, weights=[1.0, 2.0])
+    drawn.slots[0]["pick"] = 0 | (1 << 31)
+    assert choose(drawn, 0, False) == 1
+    assert {choose(router([9, 1], SESSION, weights=[1.0, 1e3]), slot, False) for slot in range(50)} == {0, 1}
 
 
 def test_of_two_drawn_the_one_with_fewer_requests_is_taken() -> None:

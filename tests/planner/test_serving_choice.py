@@ -82,7 +82,7 @@ def way(
 
 
 def with_run(one: Candidate, *, stable: bool, good: float) -> Candidate:
-    run: Any = SimpleNamespace(stable=stable, good_fraction=good, e2e_s=lambda _: 5.0)
+    run: Any = SimpleNamespace(stable=stable, good_fraction=good, e2e_s=lambda _: 5.0, ttft_s=lambda _: 0.5)
     return msgspec.structs.replace(one, run=run)
 
 

@@ -28,6 +28,7 @@ from datahall.scenario.kinds import (
     Rate,
     Reading,
     Share,
+    Stock,
     Text,
     exact,
 )
@@ -76,6 +77,8 @@ ROUND_TRIPS: list[tuple[Kind, st.SearchStrategy[object]]] = [
     (Numbers(""), st.lists(st.integers(0, 500), unique=True, min_size=1).map(tuple)),
     (Numbers("", ranks=True), st.lists(st.integers(0, 500), unique=True, min_size=1).map(tuple)),
     (Mapped("", of=Quantity("", unit="s")), st.dictionaries(st.from_regex(r"[a-z]+", fullmatch=True), positive("s"))),
+    (Stock(""), st.dictionaries(st.sampled_from(["h100-sxm", "l40s", "tpu-v6e"]), st.integers(1, 2**20), min_size=1)
+     .map(lambda counts: tuple(counts.items()))),
     (Regions(""), st.floats(0, 1).map(lambda share: {"eu": share, "us": 1.0 - share})),
     (LengthsKind(""), LENGTHS),
 ]  # fmt: skip
@@ -355,3 +358,23 @@ def test_numbers_that_are_offered_can_be_typed_in_a_table(wrong: str, before: st
 def test_an_input_that_is_varied_needs_values() -> None:
     with pytest.raises(ScenarioError, match="tp has no values"):
         axis("tp", [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ("h200=1,h200-sxm=2", "h200-sxm is said twice"),
+        ("h100-sxm=0", "h100-sxm: 0 is too small"),
+        ("h100-sxm=1.5", "h100-sxm: 1.5 is not a whole number"),
+        ("h100-sxm", '"h100-sxm" is not key=value'),
+        ({}, "nothing is named"),
+        ("h9000=4", "is not a chip in the catalogue"),
+    ],
+)
+def test_how_many_chips_there_are_is_refused_with_the_kind_that_is_meant(raw: object, why: str) -> None:
+    with pytest.raises(DatahallError, match=re.escape(why)):
+        Stock("").read(raw, FILE)  # type: ignore[arg-type]
+
+
+def test_a_kind_of_chip_is_kept_under_the_name_of_the_catalogue() -> None:
+    assert Stock("").read({"H200": "2k", "h100": 8}, FILE) == (("h200-sxm", 2000), ("h100-sxm", 8))

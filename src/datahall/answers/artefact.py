@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 
 from datahall import __version__
 from datahall.answers.follow import follow
@@ -11,6 +12,20 @@ from datahall.planner.artefacts.script import Origin
 from datahall.scenario.scenario import Scenario
 
 TAIL = "-o {}"
+EXTRA = "serve"  # without which rooms that serve cannot be loaded
+
+
+def writer(place: str) -> Callable[..., str]:
+    """The function that writes a file, by its row in the table of verbs."""
+    module, _, name = place.partition(":")
+    try:
+        found: Callable[..., str] = getattr(import_module(f"datahall.{module}"), name)
+    except ModuleNotFoundError as error:
+        raise ScenarioError(
+            f"this file needs the extra {EXTRA}: {error.name} is not installed",
+            hint=f'pip install "datahall[{EXTRA}]"',
+        ) from None
+    return found
 
 
 def origin_of(scenario: Scenario) -> Origin:

@@ -10,7 +10,9 @@ from datahall.answers.economics.sections import RUN_COST, SERVICE_COST
 from datahall.answers.power.sections import RUN, SERVICE, UNKNOWN
 from datahall.answers.reliability.sections import GOODPUT, UPKEEP
 from datahall.answers.section import Words
+from datahall.answers.supply.reach import REACH
 from datahall.answers.supply.sections import STANDS, SUPPLY
+from datahall.answers.training.beside import JOINING
 from datahall.breakdown import Breakdown
 from datahall.planner.plan import Plan
 
@@ -27,6 +29,8 @@ WORDS: dict[str, Words] = {
     "TrainingCost": RUN_COST,
     "Supplied": SUPPLY,
     "Stands": STANDS,
+    "Reach": REACH,
+    "Joining": JOINING,
 }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from datahall.answers.ask import ask, form_of, scenario_file, views
+from datahall.answers.catalog.names import inner, names
 from datahall.answers.file import verb_of
 from datahall.answers.verb import Verb
 from datahall.answers.verbs import words
@@ -17,17 +18,17 @@ from datahall.cli.delivery import Delivery, deliver, talk, tool_of
 from datahall.cli.groups import SETTINGS, write_examples
 from datahall.cli.kept import kept_beside
 from datahall.cli.live import draw, is_live
-from datahall.cli.names import completer
 from datahall.cli.process import keep_memory
-from datahall.errors import CatalogError, OutputError, ScenarioError
+from datahall.errors import CatalogError, DatahallError, OutputError, ScenarioError
 from datahall.report.output import FORMATS
 from datahall.scenario.field import Concept, Field
 from datahall.scenario.form import CATALOG, flag_of
-from datahall.scenario.kinds import Flag, Listed, Raw, Text, listed
+from datahall.scenario.kinds import Choice, Flag, Listed, Name, Raw, Text, listed
 
 if TYPE_CHECKING:
     from datahall.catalog import Catalog
 
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 PAIR = re.compile(r"[A-Za-z][\w.-]*=")
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_EVERY = ("form", "as_json", "output", "folders", "quiet", "color", "debug", "help")
@@ -287,3 +288,22 @@ def verb_of_file(path: str, verbs: Sequence[Verb]) -> Verb:
     if found is None:
         raise ScenarioError(f"{path} is not a scenario", hint="a .toml or .json file with version = 1")
     return verb_of(found, verbs)
+
+
+def completer(field: Field) -> Completer | None:
+    """The function that completes an input; None where there is nothing to complete."""
+    if not isinstance(inner(field.kind), Name | Choice):
+        return None
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        del context, parameter
+        head, comma, last = (
+            incomplete.rpartition(",") if isinstance(field.kind, Listed) else ("", "", incomplete)
+        )
+        try:
+            found = sorted(name for name in names(inner(field.kind)) if name.startswith(last.lower()))
+        except DatahallError:  # a broken overlay must not break the shell
+            return []
+        return [f"{head}{comma}{name}" for name in found]
+
+    return complete

@@ -21,9 +21,13 @@ DELIVERED = ("-o", "--output", "--format", "--json", "--quiet", "--color", "--no
 # of every command, since one may be made before the root or without it, and is kept as it was made
 UNBROKEN = "\u2011"  # a hyphen at which no line ends: a word of two parts can be found and copied
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-RUN = ("serve",)
+RUN = ("studio", "serve")
 # not questions
-SPECIAL = {"serve": "an endpoint for models of many servers", "completion": "completion script for a shell"}
+SPECIAL = {
+    "studio": "every question in a browser, the hall and its network as pictures",
+    "serve": "an endpoint for models of many servers",
+    "completion": "completion script for a shell",
+}
 
 
 class Root(click.Group):
@@ -41,6 +45,10 @@ class Root(click.Group):
             from datahall.cli.serve import serve
 
             return serve
+        if cmd_name == "studio":
+            from datahall.cli.studio import studio
+
+            return studio
         if cmd_name == "completion":
             from datahall.cli.completion import completion
 

@@ -17,7 +17,7 @@ from datahall import __version__
 from datahall.cli.groups import SETTINGS, Root
 from datahall.cli.process import leave, settle
 from datahall.cli.streams import Closed, silence
-from datahall.errors import DatahallError, OutputError, UnsupportedError
+from datahall.errors import DatahallError, OutputError, too_little_memory
 
 
 @click.group(
@@ -73,10 +73,7 @@ def run(words: Sequence[str]) -> int:
     except OSError as error:
         return _failed(OutputError(f"could not write: {error.strerror or error}"), words)
     except MemoryError:
-        hint = "fewer chips, ranks or requests, or less detail"
-        return _failed(
-            UnsupportedError("this machine has too little memory for the question", hint=hint), words
-        )
+        return _failed(too_little_memory(), words)
     except Exception as error:  # the process boundary: whatever is left is ours
         return _bug(error, words)
 

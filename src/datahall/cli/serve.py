@@ -92,10 +92,10 @@ def serve(
     """An endpoint: a small language model at once, a model of yours, or models of many servers.
 
     With a file it is a gateway: keys, limits, budgets, routing, retries; it speaks OpenAI's API and Anthropic's
-    messages. What is wrong with a file: datahall check FILE. With --model it answers POST /predict, GET /health and
-    the Open Inference Protocol; SIGHUP swaps the model for what is in its file by then. With --virtual it answers
-    OpenAI's API when a simulated fleet would. With none of them it answers OpenAI's chat with a language model of 135
-    million parameters. SIGTERM lets requests end and closes the books.
+    messages; SIGHUP has its file read anew. What is wrong with a file: datahall check FILE. With --model it answers
+    POST /predict, GET /health and the Open Inference Protocol; SIGHUP swaps the model for what is in its file by then.
+    With --virtual it answers OpenAI's API when a simulated fleet would. With none of them it answers OpenAI's chat with
+    a language model of 135 million parameters. SIGTERM lets requests end and closes the books.
     """
     del debug  # read from the arguments where errors are caught
     try:
@@ -145,13 +145,16 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
     import msgspec
 
     from datahall.serve.config import read_settings
-    from datahall.serve.config.settings import ServerSettings
-    from datahall.serve.gateway.running import run_gateway
+    from datahall.serve.config.settings import ServerSettings, Settings
+    from datahall.serve.gateway.running import Anew, run_gateway
     from datahall.serve.http.browsers import is_loopback
 
-    settings = None if file is None else read_settings(Path(file), datetime.now(UTC).date())
-    server = ServerSettings() if settings is None else settings.server
-    if listen is not None:
+    def placed(server: ServerSettings) -> ServerSettings:
+        """What was typed beside the file, over what it says."""
+        if state is not None:
+            server = msgspec.structs.replace(server, state=state)
+        if listen is None:
+            return server
         host, port = where_to_listen(listen)
         server = msgspec.structs.replace(server, host=host, port=port)
         if not server.has_auth and not is_loopback(host):
@@ -160,17 +163,25 @@ def _gateway(file: str | None, listen: str | None, state: str | None) -> Corouti
                 where="--listen",
                 hint="auth = true in the file",
             )
-    if state is not None:
-        server = msgspec.structs.replace(server, state=state)
-    if settings is not None:
-        settings = msgspec.structs.replace(settings, server=server)
-        if not any(one.file for one in settings.upstreams):
-            return run_gateway(settings, tell)
-    from datahall.serve.gateway.embedded import run_embedded, run_mounted
+        return server
 
-    if settings is not None:
-        return run_mounted(settings, tell)
-    return run_embedded(server, tell, lambda line: click.echo(line, err=True))
+    def read() -> Settings:
+        settings = read_settings(Path(str(file)), datetime.now(UTC).date())
+        return msgspec.structs.replace(settings, server=placed(settings.server))
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    if file is None:
+        from datahall.serve.gateway.embedded import run_embedded
+
+        return run_embedded(placed(ServerSettings()), tell, say)
+    settings, anew = read(), Anew(read, say)
+    if not any(one.file for one in settings.upstreams):
+        return run_gateway(settings, tell, anew=anew)
+    from datahall.serve.gateway.embedded import run_mounted
+
+    return run_mounted(settings, tell, anew)
 
 
 def spelled_flag(name: str, value: str | None) -> str:
@@ -192,6 +203,8 @@ def where_to_listen(listen: str, flag: str = "--listen") -> tuple[str, int]:
 def tell(running: Running) -> None:
     """Say where it listens and how it is asked."""
     lines = [f"{running.url} answers for {', '.join(running.models)}"]
+    if running.admin_url:
+        lines.append(f"{running.admin_url} is asked by who runs it, with the admin's key")
     if running.secret:
         lines.append(f"key  {running.secret}   (shown this once)")
     header = f" -H 'authorization: Bearer {running.secret or '$KEY'}'" if running.has_auth else ""

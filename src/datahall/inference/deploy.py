@@ -73,5 +73,6 @@ def _pool(deployment: Deployment, model: Model, catalog: Catalog, wiring: Wiring
         count=deployment.replicas,
         role=deployment.phases,
         region=region,
+        weight_ratio=deployment.weight_ratio,
         handoff=handoff_of(replica, rate) if rate is not None else None,
     )

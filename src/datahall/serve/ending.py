@@ -1,13 +1,20 @@
-"""Serving until somebody says that it is over: what has begun ends within a grace, and a second word hurries it."""
+"""Serving until somebody says that it is over: what has begun ends within a grace, and a second word hurries it.
+
+SIGHUP has what is served loaded anew.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
+from datahall.errors import DatahallError
 from datahall.serve.http import Server
+
+Say: TypeAlias = Callable[[str], None]
 
 
 async def serve_until_told(
@@ -43,3 +50,31 @@ def _told() -> Iterator[asyncio.Event]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def reloading(load: Callable[[], Coroutine[Any, Any, object]], say: Say, what: str) -> Iterator[None]:
+    """On SIGHUP load anew; where that cannot be, all stays as it was."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        try:
+            await load()
+        except DatahallError as error:
+            say(f"{what} was not loaded anew: {error.message}")
+        else:
+            say(f"{what} was loaded anew")
+
+    def begin() -> None:
+        task = loop.create_task(reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, begin)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        for task in tasks:
+            task.cancel()

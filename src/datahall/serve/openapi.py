@@ -22,6 +22,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "GET"
     about: str
     body: Shape = None
+    inputs: Mapping[str, object] | None = None  # the schema of a body that no struct declares
+    query: Mapping[str, Mapping[str, object]] = {}  # by name, what may stand after the "?"
     answer: Shape = None  # None: a text
     is_streamed: bool = False  # where the body asks for it
     refusal: Shape = None
@@ -54,13 +56,19 @@ def described(title: str, version: str, operations: Sequence[Operation]) -> byte
 
 
 def _operation(one: Operation, schemas: Mapping[Shape, object]) -> dict[str, object]:
-    said: dict[str, object] = {"summary": one.about}
+    said: dict[str, Any] = {"summary": one.about}
     named = re.findall(r"\{(\w+)\}", one.path)
     if named:
         said["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
             for name in named
         ]
+    if one.query:
+        said.setdefault("parameters", []).extend(
+            {"name": name, "in": "query", "schema": schema} for name, schema in one.query.items()
+        )
+    if one.inputs is not None:
+        said["requestBody"] = {"required": True, "content": {JSON: {"schema": one.inputs}}}
     if one.body is not None:
         said["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[one.body]}}}
     content: dict[str, object] = {TEXT: {"schema": {"type": "string"}}}

@@ -11,8 +11,9 @@ import datahall as dh
 from datahall.errors import DatahallError
 from datahall.scenario.kinds.budgets import spending
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
 from datahall.serve.ledger.period import SECOND_NS, span_of
 
@@ -77,6 +78,45 @@ def test_limits_that_are_not_named_stay(tmp_path: Path) -> None:
     found = row(dh.gateway_keys_limit("a", parallel=7, state=state))
     assert (found["requests/min"], found["tokens/min"], found["at once"]) == (None, 1000, 7)
     assert (found["budget"], found["over"]) == (5.0, "day")
+
+
+def test_customers_share_limits_and_are_listed_with_what_all_their_keys_spent(tmp_path: Path) -> None:
+    state = str(tmp_path)
+    secrets = [
+        dh.gateway_keys_create(name=name, customer="acme", state=state).results["key"] for name in ("a", "b")
+    ]
+    dh.gateway_keys_create(name="c", state=state)
+    said = dh.gateway_customers_limit("acme", rpm=600, budget="5USD/month", state=state)
+    assert said.results == {"name": "acme", "num_keys": 2}
+    dh.gateway_customers_limit("acme", parallel=3, state=state)
+    ledger = opened(tmp_path)
+    for secret in secrets:
+        one = ledger.admit(key_of(ledger, secret), "small", TEN, NOW)
+        assert isinstance(one, Reservation)
+        ledger.settle(one, Usage(1_000_000), "answered")
+    ledger.close(NOW)
+    found = dh.gateway_customers_list(state=state)
+    assert found.results == {"num_customers": 2}
+    acme, c = (row(found, "customers", place) for place in range(2))
+    assert (acme["customer"], acme["keys"], acme["requests/min"], acme["at once"]) == ("acme", 2, 600, 3)
+    assert (acme["budget"], acme["over"], acme["spent"]) == (5.0, "month", 2.0)
+    assert (c["customer"], c["keys"], c["requests/min"]) == ("c", 1, None)
+
+
+def test_a_key_with_another_secret_is_the_same_key(tmp_path: Path) -> None:
+    state = str(tmp_path)
+    before = dh.gateway_keys_create(name="a", rpm=5, state=state).results["key"]
+    ledger = opened(tmp_path)
+    was = key_of(ledger, before)
+    after = dh.gateway_keys_rotate("a", state=state).results["key"]
+    ledger.commit(NOW)
+    assert isinstance(ledger.authenticate(str(before).encode(), "chat", NOW), Refusal)
+    now = key_of(ledger, after)
+    assert (now.id, now.limits) == (was.id, was.limits)
+    ledger.close(NOW)
+    dh.gateway_keys_revoke("a", state=state)
+    with pytest.raises(DatahallError, match="revoked for good"):
+        dh.gateway_keys_rotate("a", state=state)
 
 
 def test_a_bill_adds_up_by_customer_key_and_model(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_one_view_has_figures_with_their_units() -> None:
     assert rate_per_s * window_s == pytest.approx(2.0)
     tables = {table.title: table.records() for table in answer.tables}
     assert {row["key"] for row in tables["keys"]} == {"team", "b"}
+    (acme,) = tables["customers"]
+    assert (acme["customer"], acme["budget_usd"], acme["left_usd"]) == ("acme", 5.0, 4.5)
+    assert (acme["requests_left"], acme["tokens_left_tokens"]) == (None, 900)
     assert {"ttft_p50_s", "whole_p99_s", "charged_usd", "charged_usd_per_hour"} <= tables["models"][0].keys()
     assert "refused" not in tables
 

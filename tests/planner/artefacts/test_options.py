@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from datahall.answers.verbs.serving import OF_SERVICE
+from datahall.answers.verbs.training import OF_RUN
 from datahall.catalog.entries.tool import tool
 from datahall.planner.artefacts.options import Shell, UnknownOption, Value, tables_of, words_of
-from datahall.planner.artefacts.table import OF_RUN, OF_SERVICE
 
 TOOLS = (
     "vllm",

@@ -13,6 +13,7 @@ from datahall.catalog.document import parse
 from datahall.errors import DocumentError, Problem
 from datahall.serve.config.read import LIMITS, MODEL, PRICE, SERVER, TIMEOUTS, UPSTREAM, settings_of
 from datahall.serve.config.settings import ModelSettings, Settings
+from datahall.serve.ledger.key import Limits as KeyLimits
 
 DAY = date(2026, 11, 18)
 WHOLE = """
@@ -196,3 +197,29 @@ def test_an_upstream_may_be_a_model_of_a_file(tmp_path: Path) -> None:
         assert problem in str(refused.value)
     with pytest.raises(DocumentError, match="there is no file"):
         settings(whole.replace("double.py", "nowhere.py"))
+
+
+def test_customers_have_limits_that_their_keys_share() -> None:
+    said = """
+[customer.acme]
+rpm = 10
+tpm = 2000
+parallel = 3
+budget = "5USD/day"
+[customer.other]
+budget = "7USD"
+"""
+    assert settings(LEAST + said).customers == {
+        "acme": KeyLimits(
+            requests_per_minute=10,
+            tokens_per_minute=2000,
+            parallel=3,
+            budget_nano_usd=5 * 10**9,
+            period="day",
+        ),
+        "other": KeyLimits(budget_nano_usd=7 * 10**9, period="total"),
+    }
+    with pytest.raises(DocumentError) as found:
+        settings(LEAST + said.replace('"5USD/day"', '"5 stones"').replace("rpm = 10", "rps = 1"))
+    assert "is no budget" in str(found.value)
+    assert 'nothing is called "rps" here' in str(found.value)

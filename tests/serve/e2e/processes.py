@@ -21,10 +21,13 @@ class Process:
 
     def __init__(self, process: asyncio.subprocess.Process, said: str) -> None:
         self.process = process
-        found = re.match(r"http://127\.0\.0\.1:(\d+) answers for m\n(?:key  (\S+) )?", said)
+        found = re.match(
+            r"http://127\.0\.0\.1:(\d+) answers for \S+\n(?:\S+:(\d+) is asked .*\n)?(?:key  (\S+) )?", said
+        )
         assert found, said
         self.port = int(found[1])
-        self.secret = found[2] or ""
+        self.admin_port = int(found[2] or 0)
+        self.secret = found[3] or ""
         self.client = Client(Origin("127.0.0.1", self.port))
 
     async def ask(self, secret: str = "", **fields: Any) -> Response:
@@ -57,11 +60,11 @@ async def gateway(folder: Path, port: int, more: str = "", num_files: int = 0) -
 
 
 @asynccontextmanager
-async def started(file: Path, num_files: int = 0) -> AsyncIterator[Process]:
+async def started(file: Path, num_files: int = 0, *options: str) -> AsyncIterator[Process]:
     """A gateway of a file, as soon as it has said where it listens."""
     limited = ("sh", "-c", f'ulimit -n {num_files} && exec "$@"', "sh") if num_files else ()
     process = await asyncio.create_subprocess_exec(
-        *limited, sys.executable, "-m", "datahall", "serve", str(file), stdout=-1, stderr=-1
+        *limited, sys.executable, "-m", "datahall", "serve", str(file), *options, stdout=-1, stderr=-1
     )
     assert process.stdout is not None
     said = b""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import msgspec
 import pytest
-from tests.serve.gateway.gateways import STREAM, World, failing, gateway, stream, whole
+from tests.serve.gateway.gateways import STREAM, Handler, World, failing, gateway, stream, whole
 from tests.serve.http.talking import running, until
 
 from datahall.serve.gateway.attempts import MOST_ERROR_BYTES
@@ -96,7 +97,7 @@ async def test_an_upstream_that_names_a_time_is_not_asked_before_it() -> None:
             assert 5 <= int(answer.headers["retry-after"]) <= 7
         assert world.asked[0].num == 1
         assert world.spent_nano_usd == 0
-        assert world.gateway.budget.num_spent == 0
+        assert world.gateway.budgets.num_spent == 0
 
 
 async def amplification(world: World, num_requests: int) -> float:
@@ -106,6 +107,25 @@ async def amplification(world: World, num_requests: int) -> float:
             upstream.breaker.succeed()
             upstream.not_before_s = 0.0
     return sum(one.num for one in world.asked) / num_requests
+
+
+def every_other_hangs_up() -> Handler:
+    """Answers the first request of a connection, and closes it when the second has come."""
+    numbers = count(1)
+    return lambda exchange: whole(exchange) if next(numbers) % 2 else hang_up(exchange)
+
+
+@running
+async def test_a_connection_that_broke_is_asked_anew_within_the_budget_too() -> None:
+    async with gateway(every_other_hangs_up(), num_retries=0) as world:
+        statuses = [(await world.say())[0] for _ in range(3)]
+        assert statuses == [200, 200, 200]
+        assert world.asked[0].num == 5
+        assert world.gateway.budgets.num_spent == 2
+        assert [told.num_attempts for told in world.ended] == [1, 2, 2]
+        assert await amplification(world, 297) * 297 <= 300 * (1 + SHARE) + MOST <= 300 * 1.1
+        assert world.gateway.budgets.num_refused > 0
+        assert world.is_quiet
 
 
 @pytest.mark.parametrize("bad", [failing(500), failing(429), hang_up])
@@ -302,6 +322,83 @@ async def test_where_an_upstream_stands_is_not_told_to_clients() -> None:
         reach.origin = Origin("127.0.0.1", 1)
         status, said = await world.say()
         assert (status, said["error"]["message"]) == (502, "u0 cannot be reached")
+
+
+@pytest.mark.parametrize("status", [302, 401, 402, 403])
+def test_an_upstream_that_sends_us_away_has_failed_and_is_not_asked_again(status: int) -> None:
+    async def work() -> None:
+        others = {"spare": whole}
+        async with gateway(failing(status), others=others, fallbacks=("spare",)) as world:
+            for _ in range(FAILURES + 3):
+                assert (await world.say())[0] == 200
+            assert (world.asked[0].num, world.upstreams[0].num_failed) == (FAILURES, FAILURES)
+            assert not world.upstreams[0].breaker.is_closed
+            assert world.gateway.budgets.num_spent == 0
+            assert world.is_quiet
+
+    run(work())
+
+
+@running
+async def test_where_nobody_else_is_an_upstream_that_sends_us_away_is_asked_once() -> None:
+    async with gateway(failing(401), failing(500), num_retries=2) as world:
+        assert (await world.say())[0] == 502
+        assert [one.num for one in world.asked] == [1, 2]
+
+
+@running
+async def test_a_fallback_is_asked_before_the_same_upstream_again_and_at_no_cost() -> None:
+    async with gateway(failing(500), others={"spare": whole}, fallbacks=("spare",)) as world:
+        for _ in range(40):
+            assert (await world.say())[0] == 200
+            world.upstreams[0].breaker.succeed()
+        assert [one.num for one in world.asked] == [40, 40]
+        assert world.gateway.budgets.num_spent == 0
+
+
+@running
+async def test_where_the_fallback_fails_too_both_are_asked_again() -> None:
+    others = {"spare": failing(500)}
+    async with gateway(failing(500), others=others, fallbacks=("spare",), num_retries=1) as world:
+        assert (await world.say())[0] == 502
+        assert [one.num for one in world.asked] == [2, 3]
+        assert [budget.num_spent for budget in map(world.gateway.budgets.of, ("m", "spare"))] == [1, 2]
+
+
+@running
+async def test_a_model_that_fails_takes_no_retries_from_others() -> None:
+    flaky = count()
+    others = {"other": lambda exchange: (failing(500) if next(flaky) % 2 == 0 else whole)(exchange)}
+    async with gateway(failing(500), others=others) as world:
+        await amplification(world, 50)
+        assert not world.gateway.budgets.of("m").take()
+        assert (await world.say(model="other"))[0] == 200
+
+
+@running
+async def test_an_answer_too_deep_to_read_is_asked_elsewhere() -> None:
+    deep = b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    for status in (200, 400):
+        handler = lambda exchange, status=status: exchange.send(status, deep)  # noqa: E731
+        async with gateway(handler, whole, num_retries=1) as world:
+            assert (await world.say())[0] == (200 if status == 200 else 400)
+            assert world.ended[0].result == ("answered" if status == 200 else "failed")
+            assert world.is_quiet
+
+
+@running
+async def test_a_second_upstream_that_is_not_paid_for_is_not_held() -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(0.05)
+        whole(exchange)
+
+    async with gateway(slow, whole, hedge_s=0.001) as world:
+        budget = world.gateway.budgets.of("m")
+        while budget.take():
+            pass
+        assert (await world.say())[0] == 200
+        assert world.asked[1].num == 0
+        assert world.is_quiet
 
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "x"}}

@@ -57,6 +57,17 @@ async def test_who_wants_the_usage_of_a_stream_gets_it_from_the_cache_too() -> N
         assert b'"prompt_tokens":7' in await answer.read()
 
 
+@running
+async def test_a_stream_of_a_fallback_is_not_kept_as_the_answer_of_who_was_asked() -> None:
+    others = {"spare": stream}
+    async with gateway(failing(500), bounds=BOUNDS, others=others, fallbacks=("spare",)) as world:
+        for _ in range(2):
+            answer = await world.ask(stream=True)
+            assert answer.headers["x-served-model"] == "spare"
+            assert DONE in await answer.read()
+        assert world.asked[1].num == 2
+
+
 async def key_of_another(world: World) -> str:
     folder: Folder = world.gateway.ledger._folder
     store = folder.store()
@@ -259,3 +270,24 @@ async def test_who_waits_for_the_answer_to_another_keeps_a_deadline_of_his_own()
         may_answer.set()
         assert (await first)[0] == 200
         assert world.is_quiet
+
+
+@running
+async def test_a_customer_pays_for_streams_whole_answers_and_none_of_the_cache_as_its_key_does() -> None:
+    async with gateway(stream, bounds=BOUNDS) as world:
+        store = world.gateway.ledger._store
+        store.limit_customer("acme", Limits(requests_per_minute=3, budget_nano_usd=10**9))
+        world.gateway.ledger.reload(time_ns())
+        for _ in range(2):
+            await (await world.ask(stream=True)).read()
+        left = await world.ask(stream=True, temperature=1)
+        left.close()
+        await until(lambda: world.is_quiet)
+        customer, key = (
+            world.gateway.ledger.customers(time_ns())["acme"],
+            world.gateway.ledger.standing(world.key, time_ns()),
+        )
+        assert customer.spent_nano_usd == key.spent_nano_usd > 0
+        assert (customer.num_open, customer.reserved_nano_usd) == (0, 0)
+        status, said = await world.say(stream=True)
+        assert (status, "customer's limit of 3 requests" in said["error"]["message"]) == (429, True)

@@ -13,6 +13,7 @@ from datahall.serve.gateway.question import (
     MOST_KEYS,
     MOST_PARTS,
     MOST_PROMPTS,
+    OTHER_LENGTHS,
     USUAL_TOKENS,
     Question,
     read_question,
@@ -39,6 +40,38 @@ def test_the_longest_answer_that_is_said_counts(first: int | None) -> None:
     found = held("completions", prompt="x", max_completion_tokens=first, max_tokens=90_000)
     assert found.completion == 90_000
     assert held("completions", prompt="x", max_completion_tokens=None).completion == USUAL_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "told"),
+    [
+        ("messages", {"messages": [], "max_completion_tokens": 7}, {"max_tokens": 7}),
+        ("completions", {"prompt": "x", "max_completion_tokens": 7}, {"max_tokens": 7}),
+        ("chat", {"messages": [], "n_predict": 7}, {"max_completion_tokens": 7}),
+        ("chat", {"messages": [], "max_tokens": 7, "n_predict": 90_000}, {"max_tokens": 7}),
+        ("messages", {"messages": [], "max_tokens": 7, "max_completion_tokens": 9}, {"max_tokens": 7}),
+    ],
+)
+def test_the_length_that_is_held_is_the_one_that_the_upstream_reads(
+    kind: Any, said: dict[str, Any], told: dict[str, int]
+) -> None:
+    question = read(kind, json.dumps({"model": "m", **said}).encode())
+    assert question.estimate.completion == 7
+    sent = json.loads(question.for_model("m"))
+    assert {name: sent[name] for name in sent if name in OTHER_LENGTHS} == told
+
+
+@pytest.mark.parametrize("name", ["functions", "documents", "response_format", "suffix"])
+def test_all_of_a_body_is_held_as_a_prompt(name: str) -> None:
+    assert held("chat", messages=[], **{name: "x" * 9000}).prompt > 3000
+
+
+def test_what_an_upstream_says_is_bounded_but_never_below_what_came() -> None:
+    question = read("chat", b'{"model":"m","messages":[],"max_tokens":1}')
+    assert question.believed(Usage(5, 0, 3000), delivered=9000).completion == 3000
+    assert question.believed(Usage(5, 0, 3000), delivered=0).completion == 1
+    assert question.believed(Usage(-500, 10**9, -700), delivered=9) == Usage()
+    assert question.believed(Usage(5, 10**9, 1), delivered=9) == Usage(5, 5, 1)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("completions", "prompt"), ("embeddings", "input")])

@@ -11,11 +11,13 @@ from tests.serve.gateway.gateways import DONE, TOLD, failing, gateway, piece
 from tests.serve.http.talking import running
 
 from datahall.serve.cache.chat import FORM as CHAT
+from datahall.serve.cache.exact import Bounds
 from datahall.serve.cache.form import events_of
 from datahall.serve.cache.messages import FORM as MESSAGES
 from datahall.serve.gateway.speech.chat_by_messages import ChatByMessages
 from datahall.serve.gateway.speech.messages_by_chat import MessagesByChat
 from datahall.serve.http import Exchange, run
+from datahall.serve.ledger.key import UNLIMITED, Limits
 
 TOOL = {"type": "object", "properties": {"city": {"type": "string"}}}
 MESSAGES_ASKED: dict[str, Any] = {
@@ -102,7 +104,7 @@ MESSAGE_SAID = {
 
 def test_a_question_is_put_into_the_other_language_and_back() -> None:
     assert MessagesByChat().question(MESSAGES_ASKED) == CHAT_ASKED
-    back = ChatByMessages(False).question(CHAT_ASKED)
+    back = ChatByMessages(False, 4096).question(CHAT_ASKED)
     assert back["messages"][0] == {"role": "user", "content": [{"type": "text", "text": "Weather in Oslo?"}]}
     assert (
         back["messages"][1:] == MESSAGES_ASKED["messages"][1:]
@@ -121,13 +123,13 @@ def test_images_are_put_into_the_other_language_and_back() -> None:
     }
     there = MessagesByChat().question(asked)
     assert there["messages"][0]["content"][1]["image_url"]["url"] == "data:image/png;base64,AA=="
-    assert ChatByMessages(False).question(there)["messages"] == asked["messages"]
+    assert ChatByMessages(False, 4096).question(there)["messages"] == asked["messages"]
 
 
 def test_an_answer_is_put_into_the_other_language_and_back() -> None:
     there = MessagesByChat().answer(msgspec.json.encode(CHAT_SAID))
     assert msgspec.json.decode(there) == MESSAGE_SAID
-    back = msgspec.json.decode(ChatByMessages(False).answer(there))
+    back = msgspec.json.decode(ChatByMessages(False, 4096).answer(there))
     assert {**back, "id": "1"} == CHAT_SAID
 
 
@@ -139,7 +141,7 @@ def test_a_stream_is_put_into_the_other_language_and_back() -> None:
     joined = msgspec.json.decode(MESSAGES.joined(events_of(there)))
     assert joined["content"] == MESSAGE_SAID["content"]
     assert (joined["stop_reason"], joined["usage"]["output_tokens"]) == ("tool_use", 3)
-    back = ChatByMessages(True).events(there)
+    back = ChatByMessages(True, 4096).events(there)
     assert back.endswith(DONE)
     again = msgspec.json.decode(CHAT.joined(events_of(back)))
     (choice,) = again["choices"]
@@ -229,6 +231,133 @@ async def test_a_stream_that_breaks_says_so_as_anthropic_does() -> None:
         text = await (await world.ask(path="/v1/messages", stream=True)).read()
         assert text.startswith(b"event: message_start\n")
         assert b'event: error\ndata: {"type":"error"' in text
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Par', ["x"], "[1]"])
+def test_a_tool_call_that_its_length_cut_is_an_answer(arguments: Any) -> None:
+    call = {"id": "t", "function": {"name": "weather", "arguments": arguments}}
+    choice = {"message": {"tool_calls": [call]}, "finish_reason": "length"}
+    body = msgspec.json.encode({"id": "1", "choices": [choice], "usage": TOLD})
+
+    async def work() -> None:
+        async with gateway(lambda exchange: exchange.send(200, body)) as world:
+            status, said = await world.say(path="/v1/messages")
+            assert (status, said["stop_reason"]) == (200, "max_tokens")
+            text = arguments if isinstance(arguments, str) else '["x"]'
+            assert said["content"][0]["input"] == {"INVALID_JSON": text}
+            assert (world.asked[0].num, world.upstreams[0].num_failed) == (1, 0)
+
+    run(work())
+
+
+def test_arguments_of_a_tool_may_be_a_table() -> None:
+    call = {"id": "t", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}
+    body = msgspec.json.encode({"choices": [{"message": {"tool_calls": [call]}}]})
+    assert msgspec.json.decode(MessagesByChat().answer(body))["content"][0]["input"] == {"city": "Oslo"}
+
+
+ODD_OF_CHAT: tuple[dict[str, Any], ...] = (
+    {"choices": [{"message": 5}]},
+    {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens_details": {"cached_tokens": "5"}}},
+)
+ODD_CHUNKS: tuple[dict[str, Any], ...] = (
+    {"choices": [{"delta": [1]}]},
+    {"choices": [{"finish_reason": []}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": None}]}}]},
+    {"usage": {"prompt_tokens_details": {"cached_tokens": "5"}}},
+)
+ODD_OF_MESSAGES: tuple[dict[str, Any], ...] = (
+    {"content": [], "usage": 5},
+    {"content": [], "usage": {"input_tokens": "1"}},
+)
+ODD_EVENTS: tuple[dict[str, Any], ...] = (
+    {"type": "message_start", "message": 5},
+    {"type": "message_delta", "delta": 5},
+    {"type": "content_block_delta", "index": {}, "delta": 7},
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "odd"),
+    [("/v1/messages", one) for one in ODD_OF_CHAT]
+    + [("/v1/chat/completions", one) for one in ODD_OF_MESSAGES],
+)
+def test_an_answer_in_no_form_is_asked_elsewhere(path: str, odd: dict[str, Any]) -> None:
+    is_chat = path == "/v1/chat/completions"
+
+    async def work() -> None:
+        body = msgspec.json.encode(odd)
+        async with gateway(
+            lambda exchange: exchange.send(200, body), messages if is_chat else chat, num_retries=1
+        ) as world:
+            for upstream in world.upstreams:
+                upstream.api = "anthropic" if is_chat else "openai"
+            assert (await world.ask(path=path)).status == 200
+            assert (world.asked[0].num, world.upstreams[0].num_failed) == (1, 1)
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("path", "odd"),
+    [("/v1/messages", one) for one in ODD_CHUNKS] + [("/v1/chat/completions", one) for one in ODD_EVENTS],
+)
+def test_an_event_in_no_form_ends_a_stream_with_an_error(path: str, odd: dict[str, Any]) -> None:
+    is_chat = path == "/v1/chat/completions"
+
+    async def work() -> None:
+        def answer(exchange: Exchange) -> None:
+            exchange.start(200)
+            exchange.write(piece(**odd))
+            exchange.end()
+
+        async with gateway(answer) as world:
+            world.upstreams[0].api = "anthropic" if is_chat else "openai"
+            text = await (await world.ask(path=path, stream=True)).read()
+            assert b'"error":' in text
+            assert world.ended[0].result == "failed"
+            assert world.is_quiet
+
+    run(work())
+
+
+@pytest.mark.parametrize("longest", [100, 32_000])
+@pytest.mark.parametrize("limits", [UNLIMITED, Limits(tokens_per_minute=10**6)])
+def test_a_length_that_is_left_open_is_the_longest_of_the_model_in_either_language(
+    longest: int, limits: Limits
+) -> None:
+    async def work() -> None:
+        async with gateway(messages, longest_tokens=longest, limits=limits) as world:
+            world.upstreams[0].api = "anthropic"
+            assert (await world.say(max_tokens=None))[0] == 200
+            assert world.asked[0].bodies[0]["max_tokens"] == longest
+
+    run(work())
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+@pytest.mark.parametrize("error", [{"message": "out of memory"}, "out of memory"])
+def test_an_error_within_a_stream_is_its_end_and_is_not_kept(path: str, error: Any) -> None:
+    def failing_late(exchange: Exchange) -> None:
+        exchange.start(200)
+        exchange.write(piece(id="1", choices=[{"index": 0, "delta": {"content": "half"}}]))
+        exchange.write(piece(choices=[], usage=TOLD) + piece(error=error) + DONE)
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(failing_late, bounds=Bounds()) as world:
+            for _ in range(2):
+                text = await (await world.ask(path=path, stream=True)).read()
+                assert b"half" in text
+                assert b"the answer broke off: out of memory" in text
+                assert DONE not in text
+                assert b"message_stop" not in text
+            assert world.asked[0].num == 2
+            assert [told.result for told in world.ended] == ["failed", "failed"]
+            assert world.upstreams[0].num_failed == 2
+            assert world.is_quiet
+
+    run(work())
 
 
 @pytest.mark.parametrize("body", [b"nothing", b"[]", b"\xff"])

@@ -91,7 +91,7 @@ async def test_metrics_count_what_was_asked() -> None:
         telemetry = Telemetry()
         telemetry.instruments.families += [
             *of_upstreams(world.upstreams, world.gateway.loop.time),
-            *of_lines([*world.gateway.models.values()], world.gateway.budget),
+            *of_lines([*world.gateway.models.values()], world.gateway.budgets),
         ]
         world.gateway.tell = telemetry.tell
         world.gateway._telemetry = telemetry

@@ -253,7 +253,7 @@ async def test_a_budget_binds_among_many_at_once() -> None:
         whole(exchange)
 
     room = 5
-    held = (len(msgspec.json.encode(ASKED["messages"])) // 3 + 1) * 1_000 + 20 * 2_000
+    held = (len(msgspec.json.encode(ASKED)) // 3 + 1) * 1_000 + 20 * 2_000
     async with gateway(slow, limits=Limits(budget_nano_usd=room * held)) as world:
         asking = [asyncio.ensure_future(world.say()) for _ in range(40)]
         await until(lambda: sum(one.done() for one in asking) == 40 - room)
@@ -411,9 +411,68 @@ async def test_a_deadline_ends_an_answer_that_its_client_does_not_read() -> None
             await answer.read()
 
 
+@running
+async def test_work_that_its_client_left_counts_in_the_limit_of_tokens_and_is_not_charged() -> None:
+    async def slow(exchange: Exchange) -> None:
+        await asyncio.sleep(60)
+        del exchange
+
+    async with gateway(slow, limits=Limits(tokens_per_minute=1000)) as world:
+        asking = asyncio.ensure_future(world.ask(messages=[{"role": "user", "content": "x" * 2700}]))
+        await until(lambda: world.asked[0].num == 1)
+        world.client.close()
+        await until(lambda: world.is_quiet)
+        await asyncio.gather(asking, return_exceptions=True)
+        assert world.spent_nano_usd == 0
+        assert world.gateway.ledger.standing(world.key, time_ns()).tokens_left < 100
+
+
+@running
+async def test_a_mistake_of_ours_is_a_failure_and_no_client_that_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wrong(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async with gateway(whole) as world:
+        monkeypatch.setattr("datahall.serve.gateway.way.usage_of", wrong)
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        assert (await world.say())[0] == 500
+        assert (world.ended[0].result, world.ended[0].status) == ("failed", 500)
+
+
 def saying(**usage: Any) -> Any:
     """An upstream that says what it took, be it so or not."""
     return lambda exchange: exchange.send(200, msgspec.json.encode({"choices": [], "usage": usage}))
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_an_answer_longer_than_it_was_asked_for_is_charged_as_it_came(is_stream: bool) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 3000}
+
+    async def pour(exchange: Exchange) -> None:
+        if not is_stream:
+            choice = {"index": 0, "message": {"role": "assistant", "content": "word " * 3000}}
+            exchange.send(200, msgspec.json.encode({"choices": [choice], "usage": usage}))
+            return
+        exchange.start(200)
+        exchange.write(b"".join((*(word("x") for _ in range(3000)), piece(choices=[], usage=usage), DONE)))
+        exchange.end()
+
+    async def work() -> None:
+        async with gateway(pour) as world:
+            await (await world.ask(stream=is_stream)).read()
+            assert world.ended[0].usage == Usage(7, 0, 3000)
+
+    run(work())
+
+
+@running
+async def test_a_number_that_is_none_does_not_hide_what_was_taken() -> None:
+    answer = b'{"choices":[{"logprobs":-Infinity}],"usage":{"prompt_tokens":7,"completion_tokens":3}}'
+    async with gateway(lambda exchange: exchange.send(200, answer)) as world:
+        await (await world.ask()).read()
+        assert world.ended[0].usage == Usage(7, 0, 3)
 
 
 def saying_in_a_stream(**usage: Any) -> Any:
@@ -461,10 +520,10 @@ async def test_an_answer_of_no_length_has_no_more_tokens_than_bytes_but_for_thos
     [
         (Limits(), {}, None),
         (Limits(tokens_per_minute=100_000), {}, 4096),
-        (Limits(tokens_per_minute=3000), {}, 2988),
+        (Limits(tokens_per_minute=3000), {}, 2973),
         (Limits(budget_nano_usd=10**9), {}, 4096),
-        (Limits(budget_nano_usd=2_000_000), {}, 993),
-        (Limits(budget_nano_usd=2_000_000), {"n": 2}, 496),
+        (Limits(budget_nano_usd=2_000_000), {}, 986),
+        (Limits(budget_nano_usd=2_000_000), {"n": 2}, 492),
         (Limits(budget_nano_usd=2_000_000), {"max_tokens": 12}, None),
     ],
 )

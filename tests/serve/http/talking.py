@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from datahall.serve.http import Exchange, Handler, Limits, Server, run, serve
+
+P = ParamSpec("P")
 
 
 def echo(exchange: Exchange) -> None:
@@ -41,13 +44,13 @@ async def said(server: Server, *parts: bytes, until: bytes = b"") -> bytes:
         writer.close()
 
 
-def running(work: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+def running(work: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """A test that is a coroutine."""
 
-    def test() -> None:
-        run(work())
+    @wraps(work)
+    def test(*given: P.args, **named: P.kwargs) -> None:
+        run(work(*given, **named))
 
-    test.__name__, test.__doc__ = work.__name__, work.__doc__
     return test
 
 

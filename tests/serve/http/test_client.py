@@ -84,6 +84,89 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_made_anew() -> N
         client.close()
 
 
+@asynccontextmanager
+async def scripted(*answers: bytes) -> AsyncIterator[tuple[int, list[int]]]:
+    """A server whose every connection gives these answers, one a request, and closes; and requests by connection."""
+    asked: list[int] = []
+    talks: list[asyncio.Task[None] | None] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.append(asyncio.current_task())
+        place = len(asked)
+        asked.append(0)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            for answer in answers:
+                await reader.readuntil(b"\r\n\r\n")
+                asked[place] += 1
+                writer.write(answer)
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], asked
+    finally:
+        server.close()
+        await asyncio.gather(*filter(None, talks))
+
+
+GIVEN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+
+
+@running
+@pytest.mark.parametrize("behind", [GIVEN[:20], b"x", GIVEN])
+async def test_a_connection_with_anything_behind_an_answer_is_not_used_again(behind: bytes) -> None:
+    async with scripted(GIVEN + behind, GIVEN) as (port, asked):
+        client = Client(Origin("127.0.0.1", port))
+        for _ in range(2):
+            assert await (await client.request("GET", "/")).read() == b"hi"
+        assert asked == [1, 1]
+        client.close()
+
+
+@running
+async def test_a_connection_on_which_nothing_is_behind_is_used_again() -> None:
+    async with scripted(b"HTTP/1.1 100 Continue\r\n\r\n" + GIVEN, GIVEN) as (port, asked):
+        client = Client(Origin("127.0.0.1", port))
+        for _ in range(2):
+            assert await (await client.request("GET", "/")).read() == b"hi"
+        assert asked == [2]
+        client.close()
+
+
+@running
+async def test_a_request_that_was_begun_to_be_answered_is_not_sent_again() -> None:
+    async with scripted(GIVEN, GIVEN[:20]) as (port, asked):
+        client = Client(Origin("127.0.0.1", port))
+        assert await (await client.request("GET", "/")).read() == b"hi"
+        with pytest.raises(Interrupted):
+            await client.request("GET", "/")
+        assert asked == [2]
+        client.close()
+
+
+@pytest.mark.parametrize("closing_s", [-1.0, 60.0])
+def test_a_request_that_was_worked_at_before_the_connection_broke_is_not_sent_again(
+    closing_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datahall.serve.http.client.client.CLOSING_S", closing_s)
+
+    async def work() -> None:
+        async with scripted(GIVEN, b"") as (port, asked):
+            client = Client(Origin("127.0.0.1", port))
+            assert await (await client.request("GET", "/")).read() == b"hi"
+            if closing_s < 0:
+                with pytest.raises(Interrupted):
+                    await client.request("GET", "/")
+                assert asked == [2]
+            else:
+                assert await (await client.request("GET", "/")).read() == b"hi"
+                assert asked == [2, 1]
+            client.close()
+
+    run(work())
+
+
 @pytest.mark.parametrize("is_local", [True, False])
 def test_pieces_come_as_they_are_written(is_local: bool) -> None:
     async def work() -> None:

@@ -22,12 +22,28 @@ def opened(path: Path, now_ns: int = START_NS, **more: int) -> Ledger:
     return Ledger(Folder(path), MODELS, now_ns, **more)
 
 
-def key_in(path: Path, name: str = "acme", **limits: int | str) -> tuple[Key, str]:
+def key_in(path: Path, name: str = "acme", customer: str = "", **limits: int | str) -> tuple[Key, str]:
     """A key with some limits, made as another process makes it."""
     folder = Folder(path)
     store = folder.store()
     try:
-        return create(store, folder.pepper(store), name=name, limits=Limits(**limits), now_ns=START_NS)
+        return create(
+            store,
+            folder.pepper(store),
+            name=name,
+            customer=customer,
+            limits=Limits(**limits),
+            now_ns=START_NS,
+        )
+    finally:
+        store.close()
+
+
+def limited(path: Path, customer: str, **limits: int | str) -> None:
+    """Limits for a customer, written as another process writes them."""
+    store = Folder(path).store()
+    try:
+        store.limit_customer(customer, Limits(**limits))
     finally:
         store.close()
 

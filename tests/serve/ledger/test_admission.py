@@ -11,11 +11,12 @@ from tests.serve.ledger.books import CHEAP, DEAR, SECOND_NS, START_NS, TEN, key_
 
 from datahall.errors import ServingError, UnknownNameError
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.disk.store import Store
 from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import PREFIX, Key
 from datahall.serve.ledger.keys import create, limit, revoke
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import NOTHING, Price, Usage, nano_usd
 
 NOW = START_NS
@@ -286,6 +287,17 @@ def test_a_key_that_another_process_makes_or_changes_is_known_at_once(desk: Desk
     assert desk.let_in(other)
     assert desk.refused(key).status == 402  # what is open counts against the new budget
     assert desk.books.standing(key, NOW).reserved_nano_usd == 30_000
+
+
+def test_what_is_open_since_last_month_is_not_held_in_this_one_when_a_key_is_changed(desk: Desk) -> None:
+    key = desk.key(budget_nano_usd=50_000)
+    desk.let_in(key)
+    in_december = NOW + 30 * 86_400 * SECOND_NS
+    store = Folder(desk.path).store()
+    limit(store, "acme", lambda was: replace(was, budget_nano_usd=60_000))
+    store.close()
+    desk.books.reload(in_december)
+    assert desk.books.standing(key, in_december).reserved_nano_usd == 0
 
 
 def test_names_of_keys_are_their_own(desk: Desk, tmp_path: Path) -> None:

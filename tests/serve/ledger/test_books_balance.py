@@ -12,14 +12,15 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
-from tests.serve.ledger.books import MODELS, SECOND_NS, START_NS, key_in, opened, totals
+from tests.serve.ledger.books import MODELS, SECOND_NS, START_NS, key_in, limited, opened, totals
 
 from datahall.serve.ledger.account import Refusal
-from datahall.serve.ledger.ledger import Reservation
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.money import NOTHING, Usage
 
 REQUESTS, TOKENS, PARALLEL = 6, 200, 4
 BUDGET = 4_000_000  # nano-dollars
+OF_ALL = 3 / 2  # what a customer of two keys may use, beside one of them
 usages = st.builds(Usage, st.integers(0, 60), st.just(0), st.integers(0, 60))
 HOUR = 3600
 MEMORY = "/dev/shm"  # what is brought to a disk waits for it, thousands of times here
@@ -41,6 +42,7 @@ class Books(RuleBasedStateMachine):
             key_in(
                 self.path,
                 f"key-{number}",
+                customer="acme",
                 requests_per_minute=REQUESTS,
                 tokens_per_minute=TOKENS,
                 parallel=PARALLEL,
@@ -49,6 +51,7 @@ class Books(RuleBasedStateMachine):
             )[0]
             for number, period in enumerate(("day", "total"))
         ]
+        self._limit_customer()
         self.ledger = opened(self.path, self.now_ns, segment_bytes=4096)
         self.held: dict[int, Reservation] = {}
         self.lines: list[
@@ -166,6 +169,30 @@ class Books(RuleBasedStateMachine):
             assert spent + held <= BUDGET
             assert standing.num_open == len(mine) <= PARALLEL
 
+    @rule()
+    def limit_the_customer_anew(self) -> None:
+        self._limit_customer()
+        self.ledger.reload(self.now_ns)
+
+    @invariant()
+    def a_customer_is_the_sum_of_its_keys(self) -> None:
+        standing = self.ledger.customers(self.now_ns)["acme"]
+        start = self.now_ns // (24 * HOUR * SECOND_NS) * 24 * HOUR * SECOND_NS
+        spent = sum(line[4] for line in self.lines if line[5] >= start)
+        held = sum(one.nano_usd for one in self.held.values() if one.admitted_ns >= start)
+        assert (standing.spent_nano_usd, standing.reserved_nano_usd) == (spent, held)
+        assert spent + held <= BUDGET * OF_ALL
+        assert standing.num_open == len(self.held) <= PARALLEL * OF_ALL
+
+    @invariant()
+    def no_minute_of_a_customer_holds_more_than_its_limit(self) -> None:
+        let_in = sorted([*self.let_in[0], *self.let_in[1]])
+        taken = [*self.tokens[0].values(), *self.tokens[1].values()]
+        for at in let_in:
+            minute = range(at, at + 60 * SECOND_NS)
+            assert sum(one in minute for one in let_in) <= REQUESTS * OF_ALL
+            assert sum(some for one, some in taken if one in minute) <= TOKENS * OF_ALL
+
     @invariant()
     def no_minute_holds_more_than_the_limit(self) -> None:
         for key in range(2):
@@ -174,6 +201,17 @@ class Books(RuleBasedStateMachine):
             taken = self.tokens[key].values()
             for at, _ in taken:
                 assert sum(some for one, some in taken if at <= one < at + 60 * SECOND_NS) <= TOKENS
+
+    def _limit_customer(self) -> None:
+        limited(
+            self.path,
+            "acme",
+            requests_per_minute=int(REQUESTS * OF_ALL),
+            tokens_per_minute=int(TOKENS * OF_ALL),
+            parallel=int(PARALLEL * OF_ALL),
+            budget_nano_usd=int(BUDGET * OF_ALL),
+            period="day",
+        )
 
     def _place(self, one: Reservation) -> int:
         return [key.id for key in self.keys].index(one.key)

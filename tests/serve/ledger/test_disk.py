@@ -19,10 +19,11 @@ from tests.serve.ledger.books import START_NS, TEN, key_in, opened, totals
 
 from datahall.errors import ServingError
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.desk import desk
 from datahall.serve.ledger.disk.journal import Journal, Position, Reserved, records, segments
 from datahall.serve.ledger.disk.migrations import STEPS, migrate
-from datahall.serve.ledger.ledger import Ledger, Reservation
+from datahall.serve.ledger.ledger import Ledger
 from datahall.serve.ledger.money import Usage
 
 NOW = START_NS
@@ -79,7 +80,7 @@ WORK = """
     from datahall.serve.ledger.money import Usage
 
     ledger = opened(Path({path!r}))
-    (account,) = ledger._accounts.values()
+    (account,) = ledger._accounts.of_keys.values()
     key = account.key
 """
 

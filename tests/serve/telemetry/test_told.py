@@ -17,8 +17,8 @@ from datahall.errors import ServingError
 from datahall.serve.cache.asked import asked_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.kept import kept_stream
+from datahall.serve.ledger.accounts import Reservation
 from datahall.serve.ledger.key import Key
-from datahall.serve.ledger.ledger import Reservation
 from datahall.serve.telemetry import log as log_module
 from datahall.serve.telemetry.log import Log, line_of
 from datahall.serve.telemetry.metrics import Family

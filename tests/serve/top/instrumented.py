@@ -8,6 +8,7 @@ from datahall.serve.telemetry.metrics import Read
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
 
+CUSTOMER_LEFT = {"budget_usd": 5.0, "budget_left_usd": 4.5, "tokens_left": 900.0}
 BEGAN_S = 1_795_000_000.0
 
 
@@ -23,6 +24,12 @@ class Pages:
                 Read("datahall_open_requests", "-", lambda: [((), 5)]),
                 Read("datahall_ledger_unwritten", "-", lambda: [((), 0)]),
                 Read("datahall_waiting_requests", "-", lambda: [(("small",), self.num_waiting)], ("model",)),
+                *(
+                    Read(
+                        f"datahall_customer_{name}", "-", lambda left=left: [(("acme",), left)], ("customer",)
+                    )
+                    for name, left in CUSTOMER_LEFT.items()
+                ),
                 Read("datahall_upstream_ready", "-", lambda: [(("u",), 1)], ("upstream",)),
                 Read("datahall_upstream_open_requests", "-", lambda: [(("u",), 3)], ("upstream",)),
             )

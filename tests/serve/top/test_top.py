@@ -15,7 +15,7 @@ from datahall.serve.telemetry.metrics import Histogram, exposed
 from datahall.serve.top.latency import Latency
 from datahall.serve.top.moment import Moment, between
 from datahall.serve.top.page import read_page
-from datahall.serve.top.reading import Reading, reading_of
+from datahall.serve.top.reading import Left, Reading, reading_of
 
 
 def reading(page: str, at_s: float) -> Reading:
@@ -66,6 +66,17 @@ def test_keys_have_rates_and_latencies_of_their_own_the_busiest_first() -> None:
     assert 0.5 < (team.at(0.99) or 0.0) < 0.75
     assert 0.02 < (new.at(0.99) or 0.0) < 0.04
     assert other.at(0.99) is None
+
+
+def test_a_customer_is_all_of_its_keys_and_what_it_has_left() -> None:
+    seen = moment()
+    (acme,) = seen.customers.values()
+    assert acme.requests_per_s == sum(rate.requests_per_s for rate in seen.keys.values())
+    assert acme.charged_usd == pytest.approx(sum(rate.charged_usd for rate in seen.keys.values()))
+    assert acme.first.num == 3
+    assert seen.left == {
+        "acme": Left(budget_usd=5.0, budget_left_usd=4.5, num_requests=None, num_tokens=900.0)
+    }
 
 
 def test_all_of_it_is_the_sum_of_models() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from time import sleep
 
 import pytest
 from hypothesis import given, settings
@@ -92,6 +93,18 @@ async def test_a_place_given_to_who_is_just_leaving_is_passed_on() -> None:
     first.upstream.end()
     leaving.cancel()
     assert (await staying).upstream.num_open == 1
+
+
+@running
+async def test_a_place_given_in_the_turn_in_which_the_wait_ends_is_taken() -> None:
+    line = pool(1)
+    first = await take(line)
+    asyncio.get_running_loop().call_later(0.1, first.upstream.end)
+    waiting = asyncio.ensure_future(take(line, wait_s=0.2))
+    await asyncio.sleep(0)
+    sleep(0.3)  # when the loop goes on both are due, in this order
+    (await waiting).upstream.end()
+    assert (first.upstream.num_open, line.num_waiting) == (0, 0)
 
 
 @running

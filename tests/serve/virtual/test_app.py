@@ -213,8 +213,16 @@ def test_a_replica_that_fails_on_request_comes_back() -> None:
         assert not answer.done()
         page = (await (await bench.ask("/metrics", "GET")).read()).decode()
         assert 'datahall_virtual_replica_up{model_name="m",engine="0"} 0' in page
+        assert read_gauges(page.encode())[0] == 1.0
+        assert 'vllm:num_requests_waiting{model_name="m",engine="router"} 1' in page
+        other = await bench.asked(max_tokens=2)
+        bench.pass_to(4.95)
+        await asyncio.sleep(0)
+        other.cancel()
+        assert read_gauges(await (await bench.ask("/metrics", "GET")).read())[0] == 2.0
         bench.pass_to(6.0)
         assert (await answer).status == 200
+        assert read_gauges(await (await bench.ask("/metrics", "GET")).read())[0] == 0.0
 
     ran(work)
 

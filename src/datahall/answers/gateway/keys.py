@@ -1,19 +1,21 @@
-"""Making, listing, limiting and revoking the keys of a gateway."""
+"""Making, listing, limiting, renewing and revoking the keys of a gateway."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from datahall.answer import Answer, Cell, Column, Table
 from datahall.answers.follow import follow
+from datahall.answers.gateway.limits import COLUMNS, SEEN, limits_asked, shown
 from datahall.counted import counted
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.gateway import GatewayState, KeyTerms
 from datahall.serve.ledger.desk import desk
-from datahall.serve.ledger.key import Key, Limits
-from datahall.serve.ledger.keys import after, create, end_ns, limit, revoke, spent_usd
-from datahall.serve.ledger.money import usd
+from datahall.serve.ledger.key import UNLIMITED, Key
+from datahall.serve.ledger.keys import create, end_ns, limit, revoke, rotate, spent_usd
 from datahall.serve.ledger.period import day_of
 
-SEEN = "a gateway that runs here sees it within 50 ms"
+SAID_ONCE = "the key is said this once: what is kept of it lets nobody in"
 
 
 def gateway_keys_create(scenario: Scenario) -> Answer:
@@ -27,7 +29,7 @@ def gateway_keys_create(scenario: Scenario) -> Answer:
             customer=asked.customer,
             models=asked.models,
             routes=asked.routes,
-            limits=_limits(asked, Limits()),
+            limits=limits_asked(asked, UNLIMITED),
             now_ns=open_desk.now_ns,
             expires_ns=end_ns(open_desk.now_ns, asked.expires_s),
         )
@@ -36,7 +38,7 @@ def gateway_keys_create(scenario: Scenario) -> Answer:
         headline=f"{key.name}: {secret}",
         results={"name": key.name, "customer": key.customer, "key": secret},
         tables=(_table([key], {}),),
-        notes=("the key is said this once: what is kept of it lets nobody in",),
+        notes=(SAID_ONCE,),
         next_commands=(follow(scenario, "gateway keys list"),),
     )
 
@@ -63,13 +65,26 @@ def gateway_keys_limit(scenario: Scenario) -> Answer:
     """Other limits for a key; those that are not named stay."""
     asked = scenario.one(KeyTerms)
     with desk(scenario.one(GatewayState).state) as open_desk:
-        key = limit(open_desk.store, asked.name, lambda was: _limits(asked, was))
+        key = limit(open_desk.store, asked.name, lambda was: limits_asked(asked, was))
     return Answer(
         kind="key",
         headline=f"{key.name} has these limits from now on.",
         results={"name": key.name},
         tables=(_table([key], {}),),
         notes=(SEEN,),
+        next_commands=(follow(scenario, "gateway keys list"),),
+    )
+
+
+def gateway_keys_rotate(scenario: Scenario) -> Answer:
+    """Another secret for a key: the one before lets nobody in any more, and all else stays."""
+    with desk(scenario.one(GatewayState).state) as open_desk:
+        key, secret = rotate(open_desk.store, open_desk.pepper, scenario.one(KeyTerms).name)
+    return Answer(
+        kind="key",
+        headline=f"{key.name}: {secret}",
+        results={"name": key.name, "customer": key.customer, "key": secret},
+        notes=(SAID_ONCE, SEEN),
         next_commands=(follow(scenario, "gateway keys list"),),
     )
 
@@ -87,16 +102,10 @@ def gateway_keys_revoke(scenario: Scenario) -> Answer:
     )
 
 
-def _limits(asked: KeyTerms, was: Limits) -> Limits:
-    """Those that are asked for, and the others as they were."""
-    return after(was, asked.requests_per_minute, asked.minute_tokens, asked.parallel, asked.budget)
-
-
-def _table(keys: list[Key], spent: dict[int, float], states: dict[int, str] | None = None) -> Table:
+def _table(keys: list[Key], spent: dict[int, float], states: Mapping[int, str] | None = None) -> Table:
     columns = (
         Column("name"), Column("customer"), Column("begins"), Column("state"), Column("models"), Column("routes"),
-        Column("requests/min", "count"), Column("tokens/min", "tokens"), Column("at once", "count"),
-        Column("budget", "usd"), Column("over"), Column("spent", "usd"), Column("made"), Column("until"),
+        *COLUMNS, Column("spent", "usd"), Column("made"), Column("until"),
     )  # fmt: skip
     return Table(
         title="keys",
@@ -107,10 +116,7 @@ def _table(keys: list[Key], spent: dict[int, float], states: dict[int, str] | No
 
 
 def _row(key: Key, spent: float | None, state: str) -> tuple[Cell, ...]:
-    limits = key.limits
-    budget = limits.budget_nano_usd
     return (
         key.name, key.customer, f"{key.shown}…", state, ", ".join(key.models) or "all", ", ".join(key.routes) or "all",
-        limits.requests_per_minute or None, limits.tokens_per_minute or None, limits.parallel or None,
-        usd(budget) if budget else None, limits.period, spent, day_of(key.created_ns), day_of(key.expires_ns),
+        *shown(key.limits), spent, day_of(key.created_ns), day_of(key.expires_ns),
     )  # fmt: skip

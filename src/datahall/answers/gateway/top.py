@@ -1,4 +1,4 @@
-"""`gateway top`: what a gateway that runs does now, by model, key and upstream."""
+"""`gateway top`: what a gateway that runs does now, by model, key, customer and upstream."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.operations.gateway import Endpoint
 from datahall.serve.top.latency import Latency
 from datahall.serve.top.moment import Moment, Rate
+from datahall.serve.top.reading import Left
 from datahall.serve.top.watch import Watch
 from datahall.units import fmt
 
@@ -99,7 +100,15 @@ def _view(scenario: Scenario, authority: str, moment: Moment) -> Answer:
             "memory_bytes": moment.memory_bytes,
         },
         tables=tuple(
-            one for one in (_models(moment), _keys(moment), _upstreams(moment), _refused(moment)) if one.rows
+            one
+            for one in (
+                _models(moment),
+                _keys(moment),
+                _customers(moment),
+                _upstreams(moment),
+                _refused(moment),
+            )
+            if one.rows
         ),
         notes=_notes(moment),
         next_commands=(follow(scenario, "gateway bill"),),
@@ -146,6 +155,32 @@ def _keys(moment: Moment) -> Table:
         for (name, customer), rate in moment.keys.items()
     )  # fmt: skip
     return Table(title="keys", columns=columns, rows=rows)
+
+
+def _customers(moment: Moment) -> Table:
+    """By all of their keys, where that says more than the keys do."""
+    columns = (
+        Column("customer"), Column("requests", "per_s"), *LATENCIES, Column("tokens", "tokens_per_s"),
+        Column("failed", "per_s"), *MONEY, Column("budget", "usd"), Column("left", "usd"),
+        Column("requests left", "count"), Column("tokens left", "tokens"),
+    )  # fmt: skip
+    is_more = bool(moment.left) or len(moment.customers) < len(moment.keys)
+    nothing = Left(budget_usd=None, budget_left_usd=None, num_requests=None, num_tokens=None)
+    rows = []
+    for name, rate in moment.customers.items() if is_more else ():
+        left = moment.left.get(name, nothing)
+        rows.append(
+            (
+                name, rate.requests_per_s, *_ends(rate), rate.tokens_per_s, rate.failed_per_s,
+                rate.charged_usd_per_hour, rate.charged_usd, left.budget_usd, left.budget_left_usd,
+                _whole(left.num_requests), _whole(left.num_tokens),
+            )
+        )  # fmt: skip
+    return Table(title="customers", columns=columns, rows=tuple(rows))
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None else int(count)
 
 
 def _upstreams(moment: Moment) -> Table:

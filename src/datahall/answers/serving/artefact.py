@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from datahall.answers.artefact import offered, origin_of
+from datahall.answers.artefact import offered, origin_of, writer
+from datahall.answers.verbs.serving import OF_SERVICE
 from datahall.planner.artefacts.serving.service import service_of
-from datahall.planner.artefacts.table import OF_SERVICE, writer
-from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.scenario import Scenario
 
 
-def service_file(scenario: Scenario, best: Proposal, name: str) -> str:
+def service_file(scenario: Scenario, plan: ServingPlan, name: str) -> str:
     """One file of a plan of a service."""
-    return writer(OF_SERVICE[name])(service_of(best, scenario.catalog, origin_of(scenario)))
+    return writer(OF_SERVICE[name])(service_of(plan, scenario.catalog, origin_of(scenario)))
 
 
-def deploy_service(scenario: Scenario, best: Proposal) -> tuple[str, ...]:
+def deploy_service(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """The command that writes what starts the engine of a plan."""
-    engine = best.replica.engine.name
+    engine = plan.chosen.replica.engine.name
     own = {name for name in OF_SERVICE if name.partition(".")[0] == engine}
-    return offered(scenario, own, partial(service_file, scenario, best))
+    return offered(scenario, own, partial(service_file, scenario, plan))

@@ -25,6 +25,7 @@ from datahall.scenario.sections.fleet import Router
 from datahall.scenario.words import FREE_DRAFT
 from datahall.units import fmt
 
+COUNTING = ("least-outstanding", "two-choices")  # routings for which requests of a replica are counted
 AUTOSCALER = ("cold_start", "interval", "patience")
 
 
@@ -46,6 +47,10 @@ def idle_in_run(scenario: Scenario, outcome: Outcome) -> tuple[str, ...]:
         lines += idle_together(
             scenario, ("routing", "affinity_load", "spill"), "there is one replica to go to"
         )
+    if len({pool.weight_ratio for pool in pools}) == 1:
+        lines += idle_together(scenario, ("weight",), "all replicas have the same")
+    elif service.fleet.routing not in COUNTING:
+        lines += idle_together(scenario, ("weight",), f"{service.fleet.routing} counts no requests")
     if scaling is not None and not is_scaled(scaling):
         lines += idle_together(scenario, AUTOSCALER, "the number of replicas stayed the same")
     elif scaling is not None and not is_shrunk(scaling) and _would_not_shrink(scenario, run):

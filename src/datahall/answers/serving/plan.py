@@ -14,6 +14,9 @@ from datahall.answers.sections import section_figures, section_results, section_
 from datahall.answers.serving.apart import apart_pools, apart_results, apart_table, apart_words, group_inputs
 from datahall.answers.serving.artefact import deploy_service, service_file
 from datahall.answers.serving.idle import cut_share, idle_in_plan, idle_money
+from datahall.answers.serving.mixed.beside import beside_notes
+from datahall.answers.serving.mixed.idle import idle_stock
+from datahall.answers.serving.mixed.plan import mixed_answer
 from datahall.answers.serving.money import (
     front_chart,
     front_table,
@@ -30,22 +33,26 @@ from datahall.answers.serving.plan_tables import (
     replica_table,
     think_table,
 )
-from datahall.answers.serving.recorded import mean_lengths, recorded, replayed
+from datahall.answers.serving.recorded import mean_lengths, replayed
 from datahall.answers.serving.words import (
     BINDS,
     all_at_the_worst,
     all_cut,
     banded,
     described,
+    full_load,
     implied,
     on_switches,
     percent,
     shown_share,
+    wanted_by,
 )
 from datahall.answers.supply.idle import idle_supply
+from datahall.answers.supply.reach import at_users
 from datahall.breakdown import Breakdown
 from datahall.cluster.used import used_by_groups
 from datahall.counted import counted
+from datahall.economics.sections.reach import Reach
 from datahall.errors import option
 from datahall.inference.engine.replica import joined
 from datahall.planner.serving.candidate import Proposal
@@ -53,6 +60,7 @@ from datahall.planner.serving.confirm import TURNS_ROUTING
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.early import candidate_chips
 from datahall.planner.serving.figure import chips_figure
+from datahall.planner.serving.mixed.plan import MixedPlan, plan_within_stock
 from datahall.planner.serving.plan import ServingPlan
 from datahall.planner.serving.question import plan_serving, question_of
 from datahall.reliability.sections.upkeep import Upkeep
@@ -60,6 +68,7 @@ from datahall.scenario.idle import is_changed
 from datahall.scenario.kinds import Plain, whole_or_float
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.deployment import MOST_REPLICAS
+from datahall.scenario.sections.wanted.candidates import Candidates
 from datahall.units import fmt, short
 
 SOME_REPLICAS = 100  # that stand for more than can be simulated
@@ -69,8 +78,10 @@ NOT_OF_A_REPLICA = ("on", "failure", "turns", "system")
 
 def plan_serve(scenario: Scenario) -> Deployable:
     """The least hardware of each kind of chip that serves so many users, or requests a second, within limits."""
-    plan = plan_serving(scenario)
-    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan.chosen))
+    plan = plan_within_stock(scenario) if scenario.one(Candidates).available else plan_serving(scenario)
+    if isinstance(plan, MixedPlan):
+        return mixed_answer(scenario, plan)
+    return Deployable(_answer(scenario, plan), partial(service_file, scenario, plan))
 
 
 def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
@@ -85,7 +96,7 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
             "like": upkeep.process.preset.name,
             **used_by_groups(scenario, [joined(best.replica)]),
         },
-        headline=f"{_headline(best)}{_cut(best.demand)}{priced(plan)}{apart_words(plan)}",
+        headline=f"{_headline(best)}{at_users(plan.section(Reach))}{_cut(best.demand)}{priced(plan)}{apart_words(plan)}",
         binding=_binding(best) if added is not None else out_of_reach(upkeep),
         verdict="yes" if best.keeps and added is not None else "no",
         results={
@@ -110,9 +121,11 @@ def _answer(scenario: Scenario, plan: ServingPlan) -> Answer:
         charts=(load_chart(plan), *((front,) if (front := front_chart(plan)) is not None else ())),
         notes=(
             *_notes(scenario, plan),
+            *beside_notes(plan),
             *money_notes(scenario, plan),
             *idle_in_plan(scenario, plan),
             *idle_money(scenario, plan),
+            *idle_stock(scenario, plan),
             *idle_supply(scenario, candidate_chips(scenario)),
             *idle_site(scenario, plan, swings=False),
             *all_at_the_worst(scenario, [(best.replica, best.num_deployed)]),
@@ -135,18 +148,7 @@ def prepare(scenario: Scenario) -> None:
 
 def _headline(best: Proposal) -> str:
     demand, promise, model, run = best.demand, best.demand.promise, best.replica.model, best.run
-    who = fmt(demand.rate_per_s, "requests/s")
-    if demand.stretch is not None:
-        who = f"{who}{recorded(demand.stretch)},"
-    if demand.users:
-        pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
-        pace = (
-            f"at {short(demand.reading_tokens_per_s)} tokens/s each"
-            if demand.reuse is None
-            else "in conversations"
-        )
-        who = f"{counted(demand.users, 'user')} {pace}{pause}"
-    load = _full_load(best)
+    who, load = wanted_by(demand), full_load(best)
     what = (
         f"{best.num_chips:,} × {best.replica.chip.name}: {counted(best.num_deployed, 'replica')}{_spare(best)} of "
         f"{described(best.replica, best.precision)}"
@@ -177,14 +179,6 @@ def _cut(demand: Demand) -> str:
     return all_cut(demand.cut_fraction, demand.load.prompt, demand.load.output, demand.traffic.max_context)
 
 
-def _full_load(best: Proposal) -> str:
-    """The load with the headroom used up; from twice the demand on as a multiple of it."""
-    more = best.more_load_fraction
-    if more >= 1:
-        return f"at {fmt(best.full_load_ratio, 'ratio')} the load"
-    return f"at {percent(more)} more load" if percent(more) != percent(0.0) else "at that load"
-
-
 def _binding(best: Proposal) -> str:
     spent = ", ".join(
         f"{name} {percent(share)}" for name, share in best.resource_shares.items() if share >= 0.05
@@ -212,9 +206,9 @@ def _added(best: Proposal) -> str:
     each = f"Each of {best.num_replicas:,} replicas{needed}" if best.num_replicas > 1 else "One replica"
     return (
         f"{tried}{each} gets "
-        f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) {_full_load(best)}, where "
-        f"{BINDS[best.binds]} is nearest its limit, at {percent(reached)} of it ({at}); one holds "
-        f"{_in_closed_form(best)}."
+        f"{short(best.held_per_s)} requests/s ({best.held_tokens_per_s:,.0f} tokens/s) "
+        f"{full_load(best)}, where {BINDS[best.binds]} is nearest its limit, at {percent(reached)} "
+        f"of it ({at}); one holds {_in_closed_form(best)}."
     )
 
 
@@ -334,21 +328,24 @@ def _next(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
     """The same service simulated, its techniques, on a fabric what its failures take, and our error."""
     best = plan.chosen
     replica, there = best.replica, group_inputs(best.replica, best.precision)
-    fleet = {**there, **_fleet(best)}
+    promised: dict[str, Plain | None] = (
+        {"ttft": f"{best.demand.promise.ttft_s:.6g}s"} if is_changed(scenario, "users_in") else {}
+    )
+    fleet = {**there, **_fleet(best), **promised}
     commands = [follow(scenario, "simulate serve", fleet)]
     if best.num_spare and best.num_deployed <= MOST_REPLICAS:
         out: dict[str, Plain] = {"replicas": list(range(best.num_spare))}
         failures: Tables = {"failure": [*scenario.said.get("failure", ()), out]}
         commands.append(follow(scenario, "simulate serve", fleet, tables=failures))
     if plan.apart and plan.apart[0].keeps:
-        commands.append(follow(scenario, "simulate serve", apart_pools(plan.apart[0])))
+        commands.append(follow(scenario, "simulate serve", {**apart_pools(plan.apart[0]), **promised}))
     if not any(is_changed(scenario, name) for name in NOT_OF_A_REPLICA):
-        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand)}
+        share = {"rate": _rounded(best.replica_rate_per_s), **mean_lengths(best.demand), **promised}
         commands.append(follow(scenario, "show techniques", {**there, **share}))
     if scenario.given("on"):
         site: dict[str, Plain | None] = {"chip": replica.chip.name, "chips": best.num_chips}
         commands.append(follow(scenario, "show blast-radius", site))
-    files = deploy_service(scenario, best) if best.keeps else ()
+    files = deploy_service(scenario, plan) if best.keeps else ()
     return (*commands, *files, our_error(scenario, "inference"))
 
 

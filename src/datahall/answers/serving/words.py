@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from datahall.answer import Cell
+from datahall.answers.serving.recorded import recorded
 from datahall.breakdown import Breakdown
 from datahall.cluster.cluster import stands_on_torus
 from datahall.cluster.wiring import wiring_of
+from datahall.counted import counted
 from datahall.inference.engine.asked import implied_chip
 from datahall.inference.engine.replica import Replica, joined
+from datahall.planner.serving.candidate import Candidate
+from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.mixed.mixture import Mixture
 from datahall.scenario.scenario import Scenario
 from datahall.scenario.sections.fabric import FabricDesign
-from datahall.units import fmt
+from datahall.units import fmt, short
 
 ALL_FRACTION = 0.9995  # and more is said to be all
 # what ends a replica's load, for a person
@@ -55,6 +60,28 @@ def on_switches(replicas: Iterable[Replica]) -> tuple[str, ...]:
         f"{own[0].title} is wired to its neighbours, a torus, which serving does not know: what its chips exchange is "
         "timed as if a switch joined them",
     )
+
+
+def wanted_by(demand: Demand) -> str:
+    """Who asks, and how much of it comes."""
+    if demand.users:
+        pause = f" and {fmt(demand.think_s, 's') if demand.think_s else 'no pause'} between answers"
+        pace = (
+            f"at {short(demand.reading_tokens_per_s)} tokens/s each"
+            if demand.reuse is None
+            else "in conversations"
+        )
+        return f"{counted(demand.users, 'user')} {pace}{pause}"
+    who = fmt(demand.rate_per_s, "requests/s")
+    return who if demand.stretch is None else f"{who}{recorded(demand.stretch)},"
+
+
+def full_load(best: Candidate | Mixture) -> str:
+    """The load with the headroom used up; from twice the demand on as a multiple of it."""
+    more = best.more_load_fraction
+    if more >= 1:
+        return f"at {fmt(best.full_load_ratio, 'ratio')} the load"
+    return f"at {percent(more)} more load" if percent(more) != percent(0.0) else "at that load"
 
 
 def percent(share: float, decimals: int = 0) -> str:

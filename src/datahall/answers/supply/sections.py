@@ -78,9 +78,13 @@ def _stands(stands: Stands) -> tuple[Row, ...]:
     return (
         *map(_price, stands.stands),
         *(
-            (one.egress.name, Quantity(one.egress.value, "usd"), _leaves(stands, one))
+            (part.name, Quantity(part.value, "usd"), _leaves(stands, usd_per_gb))
             for one in stands.stands
-            if one.egress is not None
+            for part, usd_per_gb in (
+                (one.egress, one.region.egress_usd_per_gb),
+                (one.moved, one.region.between_usd_per_gb),
+            )
+            if part is not None
         ),
         *map(_trip, stands.trips),
     )
@@ -97,8 +101,8 @@ def _price(one: Stand) -> Row:
     return name, Quantity(hour.value, "usd_per_hour"), f"on demand, {one.market.date}; {', '.join(known)}"
 
 
-def _leaves(stands: Stands, one: Stand) -> str:
-    volume, price = fmt(stands.leaving.value, "bytes", 3), fmt(one.region.egress_usd_per_gb, "usd_per_gb")
+def _leaves(stands: Stands, usd_per_gb: float) -> str:
+    volume, price = fmt(stands.leaving.value, "bytes", 3), fmt(usd_per_gb, "usd_per_gb")
     return f"{stands.leaving.name}, {volume}, at {price}"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from datahall.answers.artefact import offered, origin_of
-from datahall.planner.artefacts.table import OF_RUN, writer
+from datahall.answers.artefact import offered, origin_of, writer
+from datahall.answers.verbs.training import OF_RUN
 from datahall.planner.artefacts.training.run import Run
 from datahall.planner.training.plan import TrainingPlan
 from datahall.scenario.scenario import Scenario

@@ -14,6 +14,7 @@ from datahall.answers.sections import section_figures, section_results, section_
 from datahall.answers.slices import slice_notes
 from datahall.answers.supply.idle import idle_supply
 from datahall.answers.training.artefact import run_file
+from datahall.answers.training.beside import joining_words
 from datahall.answers.training.fabrics import beside_others
 from datahall.answers.training.idle import idle_money, idle_offload, network_of_plan
 from datahall.answers.training.money import budget_results, priced, too_dear
@@ -76,7 +77,9 @@ def _answer(scenario: Scenario, plan: TrainingPlan) -> Answer:
             "like": plan.part(Goodput).run.process.preset.name,
         },
         verdict="yes" if plan.ends and plan.over is None else "no",
-        headline=f"{'No: ' if plan.over is not None else ''}{_headline(scenario, plan)}{priced(plan)}",
+        headline=(
+            f"{'No: ' if plan.over is not None else ''}{_headline(scenario, plan)}{priced(plan)}{joining_words(plan)}"
+        ),
         binding=_binds(plan),
         results=_results(plan),
         tables=(

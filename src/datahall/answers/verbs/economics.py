@@ -18,7 +18,7 @@ SERVED = (
     Takes("api"),
     Takes("traffic", only=("lengths…",)),
     Takes("promise", only=("tpot", "percentile")),
-    Takes("candidates", without=("spare", "disaggregated")),
+    Takes("candidates", without=("available", "spare", "disaggregated")),
     Takes("deployment", only=("tp", "engine")),
     Takes("recovery", only=("preempted_every", "restart")),
 )

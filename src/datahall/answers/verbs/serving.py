@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.planner.artefacts.table import OF_SERVICE
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 
 UNPLANNED = ("batching", "wait")  # a closed form is of continuous batching
@@ -19,9 +21,20 @@ SERVED = (
     "host_cache", "host_link", "drive_cache", "drive_rate",
 )  # fmt: skip
 RECORDED = ("trace", "speed", "sort_trace", "first", "hash_block", "busiest")
+APART = ("users_in", "sent")  # what matters where users are far from chips
 
 # the golden scenario: what `datahall plan` answers where nothing follows it
 GOLDEN = "llama-3.1-70b --users 10000 --ttft 1s --tpot 50ms --chips h100-sxm,h200,b200,mi300x --buy rent,own,spot,api"
+
+# files that run a plan, by their names: the module and its function, loaded when it is asked for
+OF_SERVICE: Mapping[str, str] = MappingProxyType({
+    "vllm.sh": "planner.artefacts.serving.vllm:vllm_script",
+    "sglang.sh": "planner.artefacts.serving.sglang:sglang_script",
+    "trtllm.yaml": "planner.artefacts.serving.trtllm:trtllm_config",
+    "kubernetes.yaml": "planner.artefacts.serving.kubernetes:kubernetes_manifest",
+    "ray-serve.yaml": "planner.artefacts.serving.ray_serve:ray_serve_config",
+    "gateway.toml": "serve.config.planned:planned_gateway",
+})  # fmt: skip
 
 VERBS = (
     Verb(
@@ -34,7 +47,17 @@ VERBS = (
             Takes("", only=("model", "seed")),
             Takes(
                 "traffic",
-                only=("rate", "users", "lengths…", "burstiness", "turns", "think", "system", *RECORDED),
+                only=(
+                    "rate",
+                    "users",
+                    "lengths…",
+                    "burstiness",
+                    "turns",
+                    "think",
+                    "system",
+                    *RECORDED,
+                    *APART,
+                ),
             ),
             Takes("promise"),
             Takes("candidates"),
@@ -151,7 +174,7 @@ VERBS = (
             Takes(""),
             Takes("deployment", many=True),
             Takes("router"),
-            Takes("traffic", without=("busiest",), many=True),
+            Takes("traffic", without=("busiest", *APART), many=True),
             Takes("promise"),
             Takes("fabric", only=("wiring…",)),
             Takes("measurement"),

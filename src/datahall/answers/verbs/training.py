@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from datahall.answers.verb import Verb
 from datahall.answers.verbs.model import MODEL, MODEL_DETAILS
-from datahall.planner.artefacts.table import OF_RUN
 from datahall.scenario.takes import OPERATED, OWNED, PRICED, SUPPLIED, Takes
 from datahall.scenario.usual import LADDER_CHIPS, LADDER_WHERE_UNSAID, USUAL_PRECISION, USUAL_SEQ
+
+# files that run a plan, by their names: the module and its function, loaded when it is asked for
+OF_RUN: Mapping[str, str] = MappingProxyType({
+    "megatron.sh": "planner.artefacts.training.megatron:megatron_script",
+    "torchtitan.toml": "planner.artefacts.training.torchtitan:torchtitan_job",
+    "deepspeed.json": "planner.artefacts.training.deepspeed:deepspeed_config",
+    "slurm.sh": "planner.artefacts.training.slurm:slurm_script",
+})  # fmt: skip
 
 VERBS = (
     Verb(
@@ -23,6 +33,7 @@ VERBS = (
             Takes("layout", only=("layout", "offload")),
             *OPERATED,
             Takes("checkpoint", only=("storage", "tier")),
+            Takes("candidates", only=("available",)),
             Takes("goal"),
             PRICED,
             SUPPLIED,
@@ -36,6 +47,11 @@ VERBS = (
                 "chips",
                 "How many chips to lay it out on (default: all of a fabric that was built, as a deadline takes, or of "
                 "adapters the fewest that hold them).",
+            ),
+            (
+                "available",
+                "Chips of another kind that are there beside these: what they add to the run, the batch split evenly "
+                "or by speed, e.g. a100-80gb=512.",
             ),
             ("on", "Topology, or a fabric that was built; several side by side: tree,fat-tree,torus."),
             ("seq", f"Tokens of a sequence (default {USUAL_SEQ})."),
@@ -66,6 +82,7 @@ VERBS = (
             "path/to/config.json --tokens 2T --deadline 30d",
             "llama-3.1-70b --tokens 2T --chips 512 --layout run.sh",
             "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --on tree,fat-tree,rail",
+            "llama-3.1-70b --tokens 1T --chips 512 --chip h100-sxm --available a100-80gb=512 --global-batch 1024",
             "llama-3.1-8b --tokens 1T --chips 64 -o megatron.sh",
             "llama-3.1-70b --lora 16 --quantised --tokens 50M --chips 8",
         ),

@@ -33,7 +33,7 @@ class Stands(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def figures(self) -> tuple[Breakdown, ...]:
-        egress = (one.egress for one in self.stands)
+        egress = (part for one in self.stands for part in (one.egress, one.moved))
         trips = (one.there_and_back for one in self.trips)
         hours = (one.hour for one in self.stands)
         return (self.leaving, *(one for one in (*hours, *egress, *trips) if one is not None))

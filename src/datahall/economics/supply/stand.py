@@ -31,6 +31,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     region: Region
     market: Market
     egress: Breakdown | None = None
+    moved: Breakdown | None = None  # the same to another region of the cloud
 
     @property
     def hour(self) -> Breakdown | None:
@@ -40,13 +41,23 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
 
 def stand_of(region: Region, chip: Chip, leaving: Breakdown, asked: Purchase, catalog: Catalog) -> Stand:
     there = msgspec.structs.replace(asked, regions=(region.name,), residency=(), price_usd_per_hour=None)
-    egress = None
-    if not isnan(region.egress_usd_per_gb):
-        known = region.facts["egress_usd_per_gb"]
-        price = fact("price of a GB that leaves", known.value, known.unit, known.source)
-        volume = quotient("GB that leave", leaving, derived("bytes of a GB", GB, "bytes"), "count")
-        egress = product(f"egress from {region.name}", (volume, price), "usd")
-    return Stand(region=region, market=market_of(chip.name, "on-demand", there, catalog), egress=egress)
+    return Stand(
+        region=region,
+        market=market_of(chip.name, "on-demand", there, catalog),
+        egress=_carried(f"egress from {region.name}", region, "egress_usd_per_gb", leaving),
+        moved=_carried(f"from {region.name} to another region", region, "between_usd_per_gb", leaving),
+    )
+
+
+def _carried(name: str, region: Region, price: str, leaving: Breakdown) -> Breakdown | None:
+    """What it costs to carry so many bytes out; None where nobody lists a price."""
+    if isnan(getattr(region, price)):
+        return None
+    known = region.facts[price]
+    volume = quotient("GB that leave", leaving, derived("bytes of a GB", GB, "bytes"), "count")
+    return product(
+        name, (volume, fact("price of a GB that leaves", known.value, known.unit, known.source)), "usd"
+    )
 
 
 def trip_of(one: Region, other: Region) -> Trip:

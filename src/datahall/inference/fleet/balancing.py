@@ -71,7 +71,7 @@ def choose(s: State, slot: int, back: bool) -> int:
     if routing == TWO_CHOICES:
         left = s.members[which, 1 + (one["pick"] & LOW) % num]
         right = s.members[which, 1 + (one["pick"] >> 31) % num]
-        return int(right if s.replicas[right]["outstanding"] < s.replicas[left]["outstanding"] else left)
+        return int(right if _load(s, right) < _load(s, left) else left)
     owner = one["session"] * 2
     if routing == PREFIX_AFFINITY and one["group"] >= 0:
         owner = one["group"] * 2 + 1
@@ -83,19 +83,27 @@ def choose(s: State, slot: int, back: bool) -> int:
 
 @inline
 def _least(s: State, which: int, num: int) -> int:
-    """The one with the fewest requests, the first in turn of equals."""
+    """The one with the fewest requests for its weight, the first in turn of equals."""
     fleet = s.fleet[0]
     fleet["turn"] += 1
     place = fleet["turn"] % num
-    best, fewest = NONE, 0
+    best, fewest = NONE, 0.0
     for _ in range(num):
         replica = s.members[which, 1 + place]
         place = place + 1 if place + 1 < num else 0
-        if best == NONE or s.replicas[replica]["outstanding"] < fewest:
-            best, fewest = int(replica), s.replicas[replica]["outstanding"]
-            if fewest == 0:
+        load = _load(s, replica)
+        if best == NONE or load < fewest:
+            best, fewest = int(replica), load
+            if fewest == 0.0:
                 break
     return best
+
+
+@inline
+def _load(s: State, replica: int) -> float:
+    """Requests that a replica has, over the weight of its pool."""
+    one = s.replicas[replica]
+    return float(one["outstanding"] / s.pools[one["pool"]]["weight"])
 
 
 @inline

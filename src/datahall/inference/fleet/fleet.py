@@ -22,6 +22,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     role: Role = "both"
     region: int = 0
+    weight_ratio: float = 1.0  # routers that count requests divide those of a replica by it
     table: StepTable | None = None
     num_blocks: int = 0  # of the cache of one data-parallel rank
     handoff: Handoff | None = None  # of a prefill pool; none: from the replica's network

@@ -107,6 +107,7 @@ def fill_pool(row: np.void, pool: Pool) -> None:
         found = None
     per_step = tokens_per_step(replica.speculation)
     row["role"], row["lanes"], row["region"] = ROLES.index(pool.role), replica.dp, pool.region
+    row["weight"] = pool.weight_ratio
     row["budget"], row["sequences"] = round_token_budget(replica), engine.max_sequences * replica.pp
     row["block_tokens"] = engine.block_tokens
     row["blocks"] = replica.dp * (pool.num_blocks or (found.num_blocks if found else 0))

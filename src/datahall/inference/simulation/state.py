@@ -61,7 +61,7 @@ POOL = _record(
     "role lanes budget sequences block_tokens blocks chunked mixed whole reserve swap batching max_context"
     " steps_per_block caching region verified",
     "wait_s first_token_s swap_token_s tokens_per_step excess_steps step_spread handoff_setup_s handoff_token_s"
-    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven",
+    " handoff_shown state_blocks window_tokens window_token_blocks layer_share uneven weight",
 )
 # One replica.  In flight are `leap` decode steps from start_s: the first takes step_s, each further growth_s more.
 # tick_s: when those that decode had their last token; late: the first of those that had it at another time; measured:

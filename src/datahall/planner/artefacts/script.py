@@ -47,7 +47,7 @@ def head(origin: Origin, tools: Sequence[Tool], notes: Iterable[str]) -> list[st
     releases = ", ".join(f"{one.title} {one.release}" for one in tools)
     return [
         f"# made by datahall {origin.version}: {origin.question}",
-        f"# options as in {releases}",
+        *([f"# options as in {releases}"] if tools else []),
         *(f"# {line}" for note in notes for line in wrap(note, WIDTH)),
     ]
 

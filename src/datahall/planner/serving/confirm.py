@@ -261,19 +261,26 @@ def _in_turns(candidate: Candidate, num_replicas: int, each_per_s: float, seed: 
 
 
 def _hurried(candidate: Candidate, seed: int, share_wanted: float = 0.0) -> ServingRun:
-    """Its users without headroom, who ask again as soon as they are answered and have thought.
-
-    Where a share is wanted the run may end when it is certain that fewer keep the limits.
-    """
+    """Its users without headroom, who ask again as soon as they are answered and have thought."""
     demand = candidate.demand
     assert demand.traffic.users is not None
     fleet = _fleet(candidate, min(candidate.num_replicas, USUALLY_SIMULATED))
     (pool,) = fleet.pools
     num = max(1, round(demand.users * pool.count / candidate.num_replicas))
-    users = msgspec.structs.replace(demand.traffic.users, num=num)
     each = num / pool.count / pool.replica.dp
     state = at_concurrency(candidate.held.curve, each, candidate.held.load, think_s=demand.think_s)
-    stay = stay_of(candidate.held.load, state)
+    return at_once(fleet, demand, num, stay_of(candidate.held.load, state), seed, share_wanted)
+
+
+def at_once(
+    fleet: Fleet, demand: Demand, num: int, stay: float, seed: int, share_wanted: float = 0.0
+) -> ServingRun:
+    """So many users who ask again as soon as they are answered and have thought; each answer takes about a stay.
+
+    Where a share is wanted the run may end when it is certain that fewer keep the limits.
+    """
+    assert demand.traffic.users is not None
+    users = msgspec.structs.replace(demand.traffic.users, num=num)
     num_requests = max(REQUESTS_SIMULATED, STAYS_SIMULATED * num)
     asked = msgspec.structs.replace(demand.traffic, users=users, num_requests=num_requests)
     coming_s = num_requests * (stay + demand.think_s) / num

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from datahall.catalog.entries.model import Model
+from datahall.economics.supply.users import left_of, way_to_users
 from datahall.inference.closed_form.conversations import in_turns, reuse
 from datahall.inference.closed_form.load import load_of
 from datahall.inference.closed_form.steady_state import Load
@@ -62,7 +63,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
 def demand_of(scenario: Scenario, model: Model) -> Demand:
     """What comes in: a rate, or users who each read one answer after the other at the pace of the limit."""
-    said, promise = scenario.one(Said), scenario.one(Promise)
+    said, promise = scenario.one(Said), promise_here(scenario)
     longest = scenario.one(Deployment).max_context or model.max_context
     if said.trace:
         return _recorded(said, promise, longest)
@@ -91,6 +92,14 @@ def demand_of(scenario: Scenario, model: Model) -> Demand:
         think_s=think_s,
         cut_fraction=cut,
     )
+
+
+def promise_here(scenario: Scenario) -> Promise:
+    """What is promised where the chips stand: users who are far away get the first token later than it leaves."""
+    promise, way = scenario.one(Promise), way_to_users(scenario)
+    if way is None:
+        return promise
+    return msgspec.structs.replace(promise, ttft_s=left_of(promise.ttft_s, way))
 
 
 def users_per_s(num_users: int, load: Load, promise: Promise, think_s: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datahall.catalog.entries.chip import Chip
 from datahall.economics.early import check_buying
 from datahall.economics.supply.limits import cannot_be_had, left_out
-from datahall.errors import UnsupportedError
+from datahall.errors import ScenarioError, UnsupportedError, option
 from datahall.inference.closed_form.early import check_closed_form
 from datahall.inference.early import check_drafts, check_format, check_switched
 from datahall.inference.engine.asked import implied_chip
@@ -19,9 +19,10 @@ USUAL_KINDS = ("h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 
 
 def candidate_chips(scenario: Scenario) -> list[Chip]:
-    """The kinds of chip to weigh: as was said, that of the fabric, or a few usual ones."""
+    """The kinds of chip to weigh: as was said, that of the fabric, or a few usual ones and those that can be had."""
     implied = implied_chip(scenario)
-    names = scenario.one(Candidates).chips or USUAL_KINDS
+    asked = scenario.one(Candidates)
+    names = asked.chips or dict.fromkeys((*USUAL_KINDS, *(name for name, _ in asked.available)))
     return [implied] if implied else [scenario.catalog.chip(name) for name in names]
 
 
@@ -37,7 +38,20 @@ def left_out_of(scenario: Scenario) -> dict[str, str]:
 def check_serving_plan(scenario: Scenario) -> None:
     """Refuse a plan of what is no service, and terms of ways to buy that it does not weigh."""
     check_buying(scenario, "service")
+    check_available(scenario)
     check_service(scenario)
+
+
+def check_available(scenario: Scenario) -> None:
+    """Refuse how many there are of a chip that is not weighed."""
+    weighed = [chip.name for chip in candidate_chips(scenario)]
+    for name, count in scenario.one(Candidates).available:
+        if name not in weighed:
+            raise ScenarioError(
+                f"{count:,} {name} can be had, which is not weighed: {', '.join(weighed)}",
+                field="available",
+                hint=f"{option('chips', ','.join((*weighed, name)))}, or leave {name} out",
+            )
 
 
 def check_service(scenario: Scenario) -> None:

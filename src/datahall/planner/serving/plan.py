@@ -8,6 +8,7 @@ from datahall.planner.plan import Alternative, Plan
 from datahall.planner.serving.apart import Apart
 from datahall.planner.serving.candidate import Candidate, Proposal
 from datahall.planner.serving.demand import Demand
+from datahall.planner.serving.mixed.mixture import Mixture
 from datahall.planner.serving.money.cost import Served
 from datahall.planner.serving.think import Pace
 
@@ -58,6 +59,8 @@ class ServingPlan(Plan[Candidate], frozen=True, kw_only=True):
     weighed: tuple[Alike, ...] = ()  # those that were simulated, cheapest first
     is_weighed_apart: bool = False  # prompts and answers on replicas of their own
     apart: tuple[Apart, ...] = ()  # the least of each chip so, what keeps the limits first; empty: none does
+    mixture: Mixture | None = None  # of several kinds, which was weighed and does not win
+    mixture_more_fraction: float | None = None  # of the objective than the chosen one
     paces: tuple[Pace, ...] = ()  # of users who pause for longer or shorter, shortest first; empty: no users
 
     @property

@@ -22,11 +22,12 @@ from datahall.inference.engine.machine import placed
 from datahall.inference.engine.replica import Replica
 from datahall.planner.serving.apart import Apart, weighed_apart
 from datahall.planner.serving.candidate import Candidate, Proposal
-from datahall.planner.serving.confirm import confirmed
+from datahall.planner.serving.confirm import Confirmed, confirmed
 from datahall.planner.serving.demand import Demand, demand_of
 from datahall.planner.serving.early import candidate_chips, left_out_of
 from datahall.planner.serving.figure import latency_figures
 from datahall.planner.serving.groups import groups, on_its_fabric
+from datahall.planner.serving.mixed.stock import stock_of, too_large
 from datahall.planner.serving.money.aim import aim_of
 from datahall.planner.serving.money.rivals import more_fraction, with_money
 from datahall.planner.serving.money.supply import with_supply
@@ -68,16 +69,19 @@ def question_of(scenario: Scenario) -> Question:
         Sharding(tp=float(deployment.tp)).check(model)
     looked: list[tuple[Deployment, Replica] | Refused] = [not_to_be_had(*one) for one in without.items()]
     fitting = usual_chip(wiring.design, scenario.catalog)
+    stock = stock_of(scenario)
     unjoined: ScenarioError | None = None
     for part, precision in ((chip, name) for chip in chips for name in asked.precision):
         there = msgspec.structs.replace(deployment, chip=part.name, precision=precision)
         try:
-            looked += [(there, group) for group in groups(there, model, scenario.catalog, wiring)]
+            found = list(groups(there, model, scenario.catalog, wiring))
         except ScenarioError as error:
             if error.field != "chip":  # other than a chip that the fabric does not join
                 raise
             looked.append(unwired(part, precision, error, fitting))
             unjoined = unjoined or error
+            continue
+        looked += [too_large(part, precision, group, stock) or (there, group) for group in found]
     if unjoined is not None and all(isinstance(one, Refused) for one in looked):
         unjoined.field, unjoined.hint = "chips", option("chips", fitting.name)
         raise unjoined
@@ -89,6 +93,18 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
     question, aim = question_of(scenario), aim_of(scenario)
     candidates, refused = weighed(question, scenario.catalog, wiring_of(scenario), aim)
     found = confirmed(candidates, seed=scenario.root.seed, aim=aim)
+    return plan_of(question, aim, found, candidates, refused, scenario)
+
+
+def plan_of(
+    question: Question,
+    aim: Aim,
+    found: Confirmed,
+    candidates: Sequence[Candidate],
+    refused: tuple[Refused, ...],
+    scenario: Scenario,
+) -> ServingPlan:
+    """The plan with what was confirmed, and what it takes to run."""
     best = tuple(proposed(candidate) for candidate in found.best)
     placed(
         best[0].replica, best[0].num_deployed, wiring_of(scenario), scenario.catalog
@@ -105,6 +121,11 @@ def plan_serving(scenario: Scenario) -> ServingPlan:
         apart=_apart(question, best, scenario) if question.weighs_apart else (),
         paces=paces_of(best[0]),
     )
+    return finished(plan, scenario, aim)
+
+
+def finished(plan: ServingPlan, scenario: Scenario, aim: Aim) -> ServingPlan:
+    """The plan with all that other rooms add to it."""
     return with_supply(with_money(with_operations(plan, scenario), scenario, aim), scenario)
 
 

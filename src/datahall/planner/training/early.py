@@ -12,6 +12,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
+from datahall.planner.training.beside.early import check_beside
 from datahall.scenario.buying import BUYING_ROWS, chip_ways
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario
@@ -44,6 +45,7 @@ def check_plan(scenario: Scenario) -> None:
 
 
 def _check_plan(scenario: Scenario) -> None:
+    check_beside(scenario)
     asked, num_chips = scenario.one(TrainingJob), chips_of(scenario)
     if scenario.one(TrainingLayout).file:
         if asked.deadline_s is not None:

@@ -15,6 +15,7 @@ from datahall.economics.sections.run import TrainingCost
 from datahall.errors import InfeasibleError
 from datahall.fabric.design.bill import bill
 from datahall.fabric.design.chips import own_chips
+from datahall.planner.training.beside.joining import with_joining
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
@@ -53,9 +54,10 @@ def plan_training(scenario: Scenario) -> TrainingPlan:
     paid = within_budget(plan, scenario, lambda changed: search_of(changed)())
     plan = with_site(paid, scenario)
     cost = plan.section(TrainingCost)
-    return with_supply(
+    plan = with_supply(
         plan if cost is None else plan.with_section(cost), scenario
     )  # after its power, its money
+    return with_joining(plan, scenario, _options(scenario))
 
 
 def plan_on_fabrics(scenarios: Sequence[Scenario]) -> tuple[OnFabric, ...]:

@@ -17,6 +17,7 @@ from datahall.scenario.kinds.numbers import (
     parsed,
     whole_or_float,
 )
+from datahall.scenario.kinds.stock import Stock
 from datahall.scenario.kinds.texts import Choice, File, Flag, Name, Text, unknown_name
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Reading",
     "Share",
     "Sides",
+    "Stock",
     "Text",
     "Topology",
     "Version",

@@ -239,6 +239,16 @@ class Deployment(Section, frozen=True, kw_only=True):
     region: Annotated[
         str, Text("Region that a pool stands in.", flat="in_region", metavar="REGION", rare=True)
     ] = ""
+    weight_ratio: Annotated[
+        float,
+        Quantity(
+            "Weight of a pool at a router that counts requests: it gets one where the fewest are for the weight.",
+            name="weight",
+            above=True,
+            most=1e3,
+            rare=True,
+        ),
+    ] = 1.0
     handoff_bytes_per_s: Annotated[
         float | None,
         Quantity(

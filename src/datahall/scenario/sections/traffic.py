@@ -110,6 +110,20 @@ class Traffic(Section, frozen=True, kw_only=True):
         ),
     ] = None
     trace: Annotated[str, TraceFile("Recorded requests, CSV or JSONL, instead of a rate.")] = ""
+    users_in: Annotated[
+        tuple[str, ...],
+        Listed(
+            "Regions of clouds that users are near: the way there and back counts in the time to the first token.",
+            of=Name("", of="region", example="aws-eu-west-2"), needs=("regions", "residency"), metavar="REGION,…",
+        ),
+    ] = ()  # fmt: skip
+    sent_bytes: Annotated[
+        float,
+        Quantity(
+            "What leaves with an answer beside its text: images, audio, logs.",
+            needs=("regions", "residency"), most=1e12, example="200 kB",
+        ),
+    ] = 0.0  # fmt: skip
     preset: Annotated[
         str,
         PresetName(

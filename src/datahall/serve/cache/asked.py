@@ -41,6 +41,11 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     streams: bool
     with_usage: bool  # a stream is to end with the tokens that it took
 
+    @property
+    def manner(self) -> tuple[bytes, bool, bool]:
+        """What and how: who asks the same in another manner hears other bytes."""
+        return self.key, self.streams, self.with_usage
+
 
 class Wish(msgspec.Struct, frozen=True, gc=False):
     """What a request asks of a cache by its header `cache-control`."""

@@ -92,6 +92,11 @@ class ExactCache:
         self._fit(kept.tenant)
         return True
 
+    def clear(self) -> None:
+        """Drop all that anybody has."""
+        for key in [*self._kept]:
+            self._drop(key)
+
     def forget(self, tenant: str) -> int:
         """Drop all that a tenant has; how many answers that were."""
         keys = list(self._of.get(tenant, ()))

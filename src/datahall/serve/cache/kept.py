@@ -12,6 +12,7 @@ ODD = (
     NotStreamed,
     AttributeError,
     LookupError,
+    RecursionError,
     TypeError,
     ValueError,
 )  # raised by answers of no form that is known

@@ -12,9 +12,11 @@ import msgspec
 from datahall.catalog.document import Document, read
 from datahall.errors import DatahallError, DocumentError, Problem, nearest
 from datahall.scenario.idle import do_nothing
+from datahall.scenario.kinds.budgets import Spending
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.config import values
 from datahall.serve.config.settings import (
+    AdminSettings,
     ModelSettings,
     ServerSettings,
     Settings,
@@ -25,7 +27,8 @@ from datahall.serve.config.settings import (
 from datahall.serve.config.values import Reader, Wrong
 from datahall.serve.http import Limits, Timeouts
 from datahall.serve.http.browsers import is_loopback
-from datahall.serve.ledger.money import FREE, Price
+from datahall.serve.ledger.key import Limits as KeyLimits
+from datahall.serve.ledger.money import FREE, Price, nano_usd
 from datahall.serve.upstreams.routing import RULES
 from datahall.serve.upstreams.upstream import INFERENCE, Api
 
@@ -88,11 +91,21 @@ TARGET: Keys = {
     "model": ("model", values.text),
     "cost": ("cost_nano_usd", values.dollars),
 }
+ADMIN: Keys = {
+    "listen": ("listen", values.address),
+    "key": ("key", values.secret),
+}
 CACHE: Keys = {
     "size": ("most_bytes", values.size),
     "tenant": ("tenant_bytes", values.size),
     "answer": ("answer_bytes", values.size),
     "ttl": ("ttl_s", values.seconds()),
+}
+CUSTOMER: Keys = {
+    "rpm": ("requests_per_minute", values.count(0)),
+    "tpm": ("tokens_per_minute", values.count(0, 10**12)),
+    "parallel": ("parallel", values.count(0, 10**6)),
+    "budget": ("budget", values.budget),
 }
 TELEMETRY: Keys = {
     "metrics": ("metrics", values.address),
@@ -100,7 +113,7 @@ TELEMETRY: Keys = {
     "traces": ("traces", values.url),
     "traces_kept": ("kept_fraction", values.share),
 }
-TABLES = ("server", "telemetry", "cache", "upstream", "model")
+TABLES = ("server", "admin", "telemetry", "cache", "upstream", "model", "customer")
 MOST_NAME = 200  # characters
 BESIDE = {"upstreams", "named", "price", "priced_as"}  # of a model, read by functions of their own
 
@@ -137,19 +150,23 @@ class _Reading:
         server = self._server(self._table("server"))
         told = self._fields(("telemetry",), self._table("telemetry"), TELEMETRY)
         telemetry = TelemetrySettings(**told)
+        admin = self._admin(self._table("admin")) if "admin" in content else None
         found = self._fields(("cache",), self._table("cache"), CACHE)
         cache = Bounds(**found) if "cache" in content else None
         upstreams = self._each("upstream", self._upstream)
         models = self._each("model", self._model)
+        customers = self._each("customer", self._customer) if "customer" in content else {}
         self._hang_together(server, upstreams, models)
         if self._problems:
             raise DocumentError(self._document.path, sorted(self._problems, key=_line))
         return Settings(
             server=server,
             telemetry=telemetry,
+            admin=admin,
             cache=cache,
             upstreams=tuple(upstreams.values()),
             models=tuple(models.values()),
+            customers=customers,
         )
 
     # tables
@@ -159,6 +176,14 @@ class _Reading:
         host, port = found.pop("listen", ("127.0.0.1", 8080))
         limits = _of(Limits, found, LIMITS)
         return ServerSettings(host=host, port=port, limits=limits, **found)
+
+    def _admin(self, table: Mapping[str, Any]) -> AdminSettings:
+        found = self._fields(("admin",), table, ADMIN)
+        usual = AdminSettings()
+        host, port = found.pop("listen", (usual.host, usual.port))
+        if "key" not in table:
+            self._say(("admin",), "has no key", 'one that no client has, e.g. key = "env:DATAHALL_ADMIN_KEY"')
+        return AdminSettings(host=host, port=port, **found)
 
     def _upstream(self, name: str, table: Mapping[str, Any]) -> UpstreamSettings | None:
         found = self._fields(("upstream", name), table, UPSTREAM, TIMEOUTS)
@@ -179,6 +204,13 @@ class _Reading:
         found = self._fields(at, table, MODEL, others=BESIDE)
         targets = self._targets(at, table, name)
         return ModelSettings(name=name, targets=targets, price=self._price(at, table), **found)
+
+    def _customer(self, name: str, table: Mapping[str, Any]) -> KeyLimits:
+        found = self._fields(("customer", name), table, CUSTOMER)
+        budget: Spending | None = found.pop("budget", None)
+        if budget is not None:
+            found |= {"budget_nano_usd": nano_usd(str(budget.usd)), "period": budget.period}
+        return KeyLimits(**found)
 
     def _targets(
         self, at: tuple[str, ...], table: Mapping[str, Any], name: str

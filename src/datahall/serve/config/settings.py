@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from datahall.serve.cache.exact import Bounds
 from datahall.serve.http import Limits, Timeouts
+from datahall.serve.ledger.key import Limits as KeyLimits
 from datahall.serve.ledger.money import FREE, Price
 from datahall.serve.upstreams.upstream import Api
 
@@ -32,6 +35,14 @@ class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True):
     log: str = ""  # a file, or "-" for standard error
     traces: str = ""  # base URL of a collector that speaks OTLP over HTTP
     kept_fraction: float = 0.0  # of traces that nobody has begun before
+
+
+class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where who runs the gateway asks it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8090
+    key: str = ""  # where the admin's own key is: env:NAME or file:PATH
 
 
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     server: ServerSettings = ServerSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    admin: AdminSettings | None = None  # nothing: nowhere
     cache: Bounds | None = None  # of answers that are given again; nothing: none is
     upstreams: tuple[UpstreamSettings, ...] = ()
     models: tuple[ModelSettings, ...] = ()
+    customers: Mapping[str, KeyLimits] = {}  # what their keys share, written into the books at the start

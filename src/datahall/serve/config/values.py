@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 from datahall.errors import DatahallError, nearest
+from datahall.scenario.kinds.budgets import Spending, spending
 from datahall.serve.http import Origin
 from datahall.serve.ledger.money import nano_usd
 from datahall.units import parse
@@ -76,6 +77,14 @@ def dollars(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
         raise Wrong(f"{shown(value)} is not US dollars per million tokens, 0 or more")
     return nano_usd(value)
+
+
+def budget(value: Any) -> Spending:
+    """Dollars over a span of time, as a key has them."""
+    try:
+        return spending(text(value))
+    except DatahallError as error:
+        raise Wrong(f"{error.message}; {error.hint}") from None
 
 
 def secret(value: Any) -> str:

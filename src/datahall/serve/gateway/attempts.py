@@ -7,25 +7,26 @@ by the retry budget, and no upstream is asked before the moment that its Retry-A
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from time import time
-from typing import Any
 
 import msgspec
 
 from datahall.serve.gateway.model import Model
+from datahall.serve.gateway.passage import StreamFailed
 from datahall.serve.gateway.question import Kind, Question
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.gateway.speech import can_answer, translation_of
+from datahall.serve.gateway.speech.forms import is_json, is_told, message_of
 from datahall.serve.gateway.speech.inference import Call
-from datahall.serve.gateway.speech.translation import Translation, Untranslatable
+from datahall.serve.gateway.speech.translation import ODD, Translation, Untranslatable
 from datahall.serve.http import CannotConnect, Failure, Interrupted, Response, TimedOut
 from datahall.serve.ledger.money import Usage
 from datahall.serve.upstreams.pool import NoTarget
 from datahall.serve.upstreams.retry_after import retry_after_s
-from datahall.serve.upstreams.retry_budget import RetryBudget
+from datahall.serve.upstreams.retry_budget import RetryBudget, RetryBudgets
 from datahall.serve.upstreams.routing import Target
 
 PATHS: dict[Kind, str] = {
@@ -38,14 +39,7 @@ JSON = (("content-type", "application/json"),)
 BACKOFF_S = 0.05  # before an upstream is asked the second time, doubled each time
 BUSY_S = 1.0  # what an upstream that is busy and says no more is left alone for
 EARLY_S = 0.005  # that a timer may ring before its time
-ODD = (
-    Failure,
-    msgspec.DecodeError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)  # of questions in no form
+OURS = (401, 402, 403, 407)  # of our key or our account there, whoever asks what
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -70,6 +64,11 @@ class Answer:
         self.is_stream = is_stream
         self.translation = translation  # of what comes, where the upstream speaks another language
 
+    def broke_off(self, failure: Failure, now_s: float) -> None:
+        """Its stream has no end, be it that the upstream said why; not where that is the question's own fault."""
+        if not (isinstance(failure, StreamFailed) and failure.is_asked_for):
+            self.target.upstream.did_fail(now_s)
+
     def close(self) -> None:
         """Nothing more is wanted of it."""
         self.response.close()
@@ -79,17 +78,40 @@ class Answer:
 class _Failed(Exception):
     """One attempt brought no answer, and another upstream might."""
 
-    def __init__(self, refused: Refused, has_cost: bool) -> None:
+    def __init__(self, refused: Refused, has_cost: bool, is_barred: bool = False) -> None:
         super().__init__(refused.message)
         self.refused = refused
         self.has_cost = has_cost  # the upstream may have worked for it
+        self.is_barred = is_barred  # to ask it again would change nothing
+
+
+class _Course:
+    """How far the asking of one model has come."""
+
+    __slots__ = ("barred", "budget", "is_over", "model", "num_tries", "refused", "tried")
+
+    def __init__(self, model: Model, budget: RetryBudget) -> None:
+        self.model = model
+        self.budget = budget
+        self.tried: list[Target] = []  # in this round
+        self.barred: list[Target] = []
+        self.num_tries = 0
+        self.refused: Refused | None = None  # what came last
+        self.is_over = False
+
+    def failed(self, target: Target, failed: _Failed) -> None:
+        self.refused = failed.refused
+        self.num_tries += 1
+        self.tried.append(target)
+        if failed.is_barred:
+            self.barred.append(target)
 
 
 class Attempts:
     """The asking of one question."""
 
     __slots__ = (
-        "_budget",
+        "_budgets",
         "_headers",
         "_is_hurried",
         "_latest_s",
@@ -105,7 +127,7 @@ class Attempts:
         self,
         question: Question,
         latest_s: float,
-        budget: RetryBudget,
+        budgets: RetryBudgets,
         random: Random,
         loop: asyncio.AbstractEventLoop,
         headers: tuple[tuple[str, str], ...] = (),
@@ -114,7 +136,7 @@ class Attempts:
         self._is_hurried = is_hurried  # by the client, who waits less long than the model may take
         self._question = question
         self._latest_s = latest_s
-        self._budget = budget
+        self._budgets = budgets
         self._random = random
         self._loop = loop
         self._headers = (*JSON, *headers)
@@ -123,43 +145,54 @@ class Attempts:
         self.wasted: list[tuple[str, Usage]] = []  # by model, what nobody had anything of
 
     async def answer(self, models: Sequence[Model]) -> Answer:
-        """The answer of the first model that gives one, be it that it does not like the question."""
-        last: Refused | None = None
-        for model in models:
-            try:
-                return await self._by(model)
-            except Refused as refused:
-                if refused.code == "deadline_exceeded":
-                    raise
-                last = last if last is not None and last.target is not None else refused
-        assert last is not None
-        raise last
+        """The answer of the first model that gives one, be it that it does not like the question.
 
-    async def _by(self, model: Model) -> Answer:
-        last: Refused | None = None
-        tried: list[Target] = []
-        for number in range(model.num_retries + 1):
-            is_round_over = len(tried) == len(model.pool.targets)
+        Every model has its turn before any of their upstreams is asked a second time.
+        """
+        courses = [_Course(model, self._budgets.of(model.name)) for model in models]
+        for is_again in (False, True):
+            for course in courses:
+                answer = None if course.is_over else await self._by(course, is_again)
+                if answer is not None:
+                    return answer
+        told = [course.refused for course in courses if course.refused is not None]
+        raise next((one for one in told if one.target is not None), told[-1])
+
+    async def _by(self, course: _Course, is_again: bool) -> Answer | None:
+        """One model's turn: of upstreams that it has not asked, or of all anew but those that sent us away."""
+        model = course.model
+        while course.num_tries <= model.num_retries:
+            is_round_over = len(course.tried) == len(model.pool.targets)
             if is_round_over:
-                tried.clear()
-            if self.num_sent and not (model.pool.has_ready(tried, self._loop.time()) and self._budget.take()):
+                if not is_again:
+                    return None
+                course.tried = [*course.barred]
+            if not course.num_tries:
+                course.budget.pay()
+            elif not (model.pool.has_ready(course.tried, self._loop.time()) and course.budget.take()):
                 break
             if is_round_over:
-                await self._back_off(number)
+                await self._back_off(course.num_tries)
             try:
-                target = await self._target(model, tried)
+                target = await self._target(model, course.tried)
             except NoTarget as none:
-                last = last or Refused(503, none.message, "overloaded", retry_after_s=none.wait_s)
+                if course.refused is None:
+                    course.refused = Refused(503, none.message, "overloaded", retry_after_s=none.wait_s)
                 break
             try:
                 if model.hedge_s and len(model.pool.targets) > 1:
                     return await self._hedged(model, target)
                 return await self._one(model, target)
             except _Failed as failed:
-                last = failed.refused
-                tried.append(target)
+                course.failed(target, failed)
                 self._waste(model, failed.has_cost)
-        raise last or Refused(503, "too much is asked again already", "overloaded", retry_after_s=BUSY_S)
+            except Refused as refused:
+                if refused.code == "deadline_exceeded":
+                    raise
+                course.refused = refused
+                break
+        course.is_over = True
+        return None
 
     async def _target(self, model: Model, tried: Sequence[Target]) -> Target:
         question, now_s = self._question, self._loop.time()
@@ -188,7 +221,7 @@ class Attempts:
             timeouts = msgspec.structs.replace(
                 timeouts, total_s=left_s, connect_s=min(timeouts.connect_s, left_s)
             )
-        translation = translation_of(question.kind, upstream.api, question.wants_usage)
+        translation = translation_of(question.kind, upstream.api, question.wants_usage, question.longest)
         kind = question.kind if translation is None else translation.kind
         is_kept = False
         try:
@@ -200,6 +233,7 @@ class Attempts:
                 body,
                 (*self._headers, *upstream.headers),
                 timeouts,
+                partial(self._repeats, model, target),
             )
             if response.status >= 300:
                 return await self._not_well(model, target, response, translation is not None)
@@ -229,6 +263,17 @@ class Attempts:
                 if response is not None:
                     response.close()
 
+    def _repeats(self, model: Model, target: Target) -> bool:
+        """Whether a request goes to the same upstream again, by a new connection in place of one that broke.
+
+        Where another can be asked that is the better use of the budget.
+        """
+        if model.num_retries and model.pool.has_ready((target,), self._loop.time()):
+            return False
+        may = self._budgets.of(model.name).take()
+        self.num_sent += may
+        return may
+
     def _body(self, target: Target, translation: Translation | None) -> bytes:
         question, upstream = self._question, target.upstream
         if not can_answer(question.kind, upstream.api):
@@ -237,7 +282,7 @@ class Attempts:
             return question.for_model(target.model, None if translation is None else translation.question)
         except Untranslatable as part:
             raise Refused(400, f"{upstream.name} does not know {part}", "not_offered") from None
-        except ODD:
+        except (Failure, *ODD):
             raise Refused(
                 400, "a part of the question has not the form of its place", "invalid_value"
             ) from None
@@ -283,15 +328,16 @@ class Attempts:
             upstream.did_fail(now_s)
             refused = Refused(502, f"{upstream.name} failed with {status}", "upstream_failed", target=target)
             raise _Failed(refused, has_cost=False)
-        upstream.did_well(upstream.latency_s)
-        if status < 400 or status in (401, 403, 407):
+        if status < 400 or status in OURS:
+            upstream.did_fail(now_s)
             refused = Refused(
                 502, f"{upstream.name} does not let us in ({status})", "upstream_refused", target=target
             )
-            raise _Failed(refused, has_cost=False)
-        is_told = is_json(body) if isinstance(self._question, Call) else _is_told(body)
-        if is_translated or not is_told:
-            raise Refused(status, _message_of(body), "upstream_refused", target=target)
+            raise _Failed(refused, has_cost=False, is_barred=True)
+        upstream.did_well(upstream.latency_s)
+        has_form = is_json(body) if isinstance(self._question, Call) else is_told(body)
+        if is_translated or not has_form:
+            raise Refused(status, message_of(body), "upstream_refused", target=target)
         upstream.begin()  # ended by who closes the answer
         return Answer(target, model.name, response, body, is_stream=False)
 
@@ -311,7 +357,7 @@ class Attempts:
             if not done:
                 other = model.pool.free(self._question.hint, (target,), self._loop.time())
                 if other is not None:
-                    if self._budget.take():
+                    if self._budgets.of(model.name).take():
                         asked.add(asyncio.ensure_future(self._one(model, other)))
                     else:
                         other.upstream.told_nothing()
@@ -331,55 +377,3 @@ class Attempts:
                     self._waste(model, has_cost=True)
                 elif not one.cancelled() and one.exception() is None:
                     one.result().close()
-
-
-def is_json(body: bytes) -> bool:
-    """Whether a body is whole; numbers that are none, as engines say them, are let pass.
-
-    >>> is_json(b'{"logprob": -Infinity}'), is_json(b'{"choices": [{}'), is_json(b"<html>")
-    (True, False, False)
-    """
-    try:
-        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        try:
-            return isinstance(json.loads(body), dict)
-        except (ValueError, RecursionError):
-            return False
-    return True
-
-
-class _Reason(msgspec.Struct):
-    message: str
-
-
-class _Wrong(msgspec.Struct):
-    error: _Reason
-
-
-def _is_told(body: bytes) -> bool:
-    """Whether an error is in the form that our clients read, which is OpenAI's and Anthropic's alike."""
-    try:
-        msgspec.json.decode(body, type=_Wrong)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
-
-
-def _message_of(body: bytes) -> str:
-    """What an upstream says is wrong, in whichever form.
-
-    >>> _message_of(b'{"error":{"message":"too long"}}'), _message_of(b'{"detail":"Not Found"}'), _message_of(b"no")
-    ('too long', 'Not Found', 'refused')
-    """
-    try:
-        said = msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return "refused"
-    error = said.get("error")
-    told = (
-        error.get("message") if isinstance(error, dict) else error,
-        said.get("message"),
-        said.get("detail"),
-    )
-    return next((one for one in told if isinstance(one, str) and one), "refused")

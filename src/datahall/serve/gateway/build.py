@@ -50,23 +50,28 @@ def build_upstream(settings: UpstreamSettings, random: Random, deadlines: Deadli
     origin = Origin.of(settings.url)
     tls = client_tls(settings.authorities) if origin.is_tls else None
     client = Client(msgspec.structs.replace(origin, base=""), settings.timeouts, tls, deadlines)
-    is_anthropic = settings.api == "anthropic"
-    headers: tuple[tuple[str, str], ...] = (("anthropic-version", ANTHROPIC_VERSION),) if is_anthropic else ()
-    if settings.key:
-        secret = secret_of(settings.key, settings.name)
-        headers += (("x-api-key", secret) if is_anthropic else ("authorization", f"Bearer {secret}"),)
     return Upstream(
         settings.name,
         client,
         random,
         api=settings.api,
         base=origin.base,
-        headers=headers,
+        headers=headers_of(settings),
         most=settings.most,
         health_path=settings.health,
         metrics_path=settings.metrics,
         timeouts=settings.timeouts,
     )
+
+
+def headers_of(settings: UpstreamSettings) -> tuple[tuple[str, str], ...]:
+    """What an upstream is told with every request, its secret as it is now among it."""
+    is_anthropic = settings.api == "anthropic"
+    headers: tuple[tuple[str, str], ...] = (("anthropic-version", ANTHROPIC_VERSION),) if is_anthropic else ()
+    if settings.key:
+        secret = secret_of(settings.key, f"the upstream {settings.name}")
+        headers += (("x-api-key", secret) if is_anthropic else ("authorization", f"Bearer {secret}"),)
+    return headers
 
 
 def build_mounted(settings: UpstreamSettings, handler: Handler, random: Random) -> Upstream:
@@ -115,7 +120,7 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
 
 
-def secret_of(place: str, upstream: str) -> str:
+def secret_of(place: str, whose: str) -> str:
     """A secret from where it is kept; one line, as it becomes a header."""
     kind, _, name = place.partition(":")
     if kind == "env":
@@ -129,9 +134,7 @@ def secret_of(place: str, upstream: str) -> str:
             secret, problem = "", f"{name} cannot be read: {error}"
     secret = secret.strip()
     if not secret or not secret.isprintable() or not secret.isascii():
-        raise ServingError(
-            f"no secret for the upstream {upstream}: {problem if not secret else 'it is no single word'}"
-        )
+        raise ServingError(f"no secret for {whose}: {problem if not secret else 'it is no single word'}")
     return secret
 
 

@@ -11,6 +11,7 @@ from datahall import __version__
 from datahall.scenario.words import Route
 from datahall.serve.gateway.question import MOST_CHOICES, MOST_TOKENS
 from datahall.serve.gateway.speech.inference import ROOT
+from datahall.serve.modelserver.refused import InferenceRefusal, PredictRefusal
 from datahall.serve.openapi import PATH, Operation, Shape, described
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -117,18 +118,6 @@ class AnthropicRefusal(msgspec.Struct, frozen=True):
 
     type: Literal["error"]
     error: AnthropicProblem
-
-
-class PredictRefusal(msgspec.Struct, frozen=True):
-    """An error, as FastAPI's servers write it."""
-
-    detail: str
-
-
-class InferenceRefusal(msgspec.Struct, frozen=True):
-    """An error, as the Open Inference Protocol writes it."""
-
-    error: str
 
 
 class Card(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from datahall.serve.config.settings import ModelSettings, ServerSettings, Settings, TargetSettings
-from datahall.serve.gateway.running import Running, run_gateway
+from datahall.serve.gateway.running import Anew, Running, run_gateway
 from datahall.serve.modelserver.llm.app import embedded
 from datahall.serve.modelserver.llm.weights import NAME, Say
 from datahall.serve.modelserver.mounted import mounted
@@ -25,8 +25,8 @@ async def run_embedded(server: ServerSettings, when_ready: Callable[[Running], N
         await model.chat.close()
 
 
-async def run_mounted(settings: Settings, when_ready: Callable[[Running], None]) -> bool:
+async def run_mounted(settings: Settings, when_ready: Callable[[Running], None], anew: Anew) -> bool:
     """Load the models of files that upstreams are, and serve them until told to end."""
     files = {one.name: one.file for one in settings.upstreams if one.file}
     async with mounted(files) as handlers:
-        return await run_gateway(settings, when_ready, handlers)
+        return await run_gateway(settings, when_ready, handlers, anew)

@@ -16,19 +16,18 @@ from datahall.serve.gateway.described import KINDS, MODELS, description
 from datahall.serve.gateway.keeping import Answers
 from datahall.serve.gateway.model import Model
 from datahall.serve.gateway.question import Kind
-from datahall.serve.gateway.refusing import Refused
+from datahall.serve.gateway.refusing import Refused, unknown
 from datahall.serve.gateway.speech import inference
 from datahall.serve.http import Exchange, Request
 from datahall.serve.http.browsers import is_from_elsewhere
 from datahall.serve.ledger.account import Refusal
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.ledger import Ledger
-from datahall.serve.ledger.money import Usage
 from datahall.serve.openapi import PATH
 from datahall.serve.telemetry.metrics import CONTENT_TYPE
 from datahall.serve.telemetry.telemetry import Telemetry
 from datahall.serve.telemetry.told import Told
-from datahall.serve.upstreams.retry_budget import RetryBudget
+from datahall.serve.upstreams.retry_budget import RetryBudgets
 
 
 class Gateway:
@@ -47,11 +46,10 @@ class Gateway:
         has_open_metrics: bool = True,
     ) -> None:
         self.ledger = ledger
-        self.models = {model.name: model for model in models}
-        self.others = {model.name: model.others for model in models}
         self.random = random
         self.answers = answers
-        self.budget = RetryBudget()
+        self.offer(models)
+        self.budgets = RetryBudgets()
         self.loop = asyncio.get_running_loop()
         self.tell: Callable[[Told], None] | None = None if telemetry is None else telemetry.tell
         self.kept_fraction = kept_fraction  # of traces, where nobody has decided before
@@ -61,6 +59,7 @@ class Gateway:
         self._has_open_metrics = has_open_metrics
         self._first_id = f"req_{token_hex(6)}"
         self._num_ids = 0
+        self._streams: set[asyncio.Task[None]] = set()
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         """Answer one request; only what asks an upstream takes time."""
@@ -83,6 +82,24 @@ class Gateway:
             self._show_metrics(exchange)
         else:
             self._health(exchange, exchange.request.path)
+
+    def offer(self, models: Sequence[Model]) -> None:
+        """Answer for these models from now on; who has asked is answered by those of then."""
+        self.models = {model.name: model for model in models}
+        if self.answers is not None:
+            self.answers.cache.clear()
+
+    def led_on(self, stream: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Let a stream go on that several hear, whoever of them leaves."""
+        task = self.loop.create_task(stream)
+        self._streams.add(task)
+        task.add_done_callback(self._streams.discard)
+        return task
+
+    async def end_streams(self) -> None:
+        """Wait until streams that nobody hears any more are settled."""
+        if self._streams:
+            await asyncio.wait(self._streams, timeout=1.0)
 
     def lets_in(self, head: Request) -> bool:
         """Whether the body behind a head is worth gathering: of nobody's it is not."""
@@ -117,10 +134,6 @@ class Gateway:
         if not model.fallbacks:
             return (first,)
         return (first, *(self.models[name] for name in model.fallbacks))
-
-    def price_nano_usd(self, model: str, usage: Usage) -> int:
-        """What an answer would have cost."""
-        return self.models[model].price.cost_nano_usd(usage)
 
     def next_id(self) -> str:
         """What a request is called in answers, logs and traces."""
@@ -173,7 +186,7 @@ class Gateway:
         key = self.known(exchange.request, None, time_ns())
         names = [model for model in self.models if key.may_use(model)]
         if name and name not in names:
-            raise way.unknown(name)
+            raise unknown(name)
         cards = [
             {"id": model, "object": "model", "created": 0, "owned_by": "datahall"}
             for model in names

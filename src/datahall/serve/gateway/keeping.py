@@ -8,6 +8,7 @@ from datahall.serve.cache.asked import Asked, asked_of, wish_of
 from datahall.serve.cache.exact import Bounds, ExactCache
 from datahall.serve.cache.flight import Flight, Flights
 from datahall.serve.cache.kept import Kept, is_worth_keeping, kept_stream, kept_whole
+from datahall.serve.cache.shared import Shared
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.refusing import Refused
 from datahall.serve.ledger.money import Usage
@@ -21,9 +22,21 @@ class Answers:
         self._flights = Flights()
 
     async def recall(
-        self, tenant: str, model: str, kind: Kind, body: bytes, control: str, now_ns: int, latest_s: float
-    ) -> tuple[Kept | None, Keeping | None]:
-        """What was answered to the same, or is just being answered; else how to keep what will be."""
+        self,
+        tenant: str,
+        model: str,
+        kind: Kind,
+        body: bytes,
+        control: str,
+        now_ns: int,
+        latest_s: float,
+        *,
+        leads: bool,
+    ) -> tuple[Kept | Shared | None, Keeping | None]:
+        """What was answered to the same, or is just being answered; else how to keep what will be.
+
+        Who is in more of a hurry than others may be leads no stream, which would end for all when his time is over.
+        """
         wish = wish_of(control)
         asked = asked_of(tenant, model, kind, body) if wish.reads or wish.writes else None
         if asked is None:
@@ -34,7 +47,7 @@ class Answers:
             kept = self.cache.get(asked, now_ns)
             if kept is not None and self.cache.can_answer(asked, kept):
                 return kept, Keeping(self, asked, kind, None)
-            if asked.streams:  # who streams wants to see pieces now, whoever else asks
+            if asked.streams and not leads and not self._flights.has(asked):
                 return None, Keeping(self, asked, kind, None)
             flight, is_first = self._flights.join(asked)
             if is_first:
@@ -44,6 +57,13 @@ class Answers:
                     kept = await flight.whole()
             except TimeoutError:
                 raise Refused(504, "the deadline has passed", "deadline_exceeded") from None
+            stream = flight.stream
+            if stream is not None:
+                if stream.is_joinable:
+                    return stream, Keeping(self, asked, kind, None)
+                if stream.is_over and stream.usage is None:  # before this one heard any of it
+                    continue
+                return None, Keeping(self, asked, kind, None)
             if kept is not None or not flight.is_left:  # what cannot be kept is not waited for in turn
                 return kept, Keeping(self, asked, kind, None)
 
@@ -54,32 +74,30 @@ class Answers:
 class Keeping:
     """How one answer is kept: what was asked, and what of a stream has come."""
 
-    __slots__ = ("_answers", "_flight", "_kind", "_num_bytes", "_pieces", "asked")
+    __slots__ = ("_answers", "_flight", "_kind", "asked", "stream")
 
     def __init__(self, answers: Answers, asked: Asked, kind: Kind, flight: Flight | None) -> None:
         self._answers = answers
         self._flight = flight  # that others wait for
         self._kind: Kind = kind
-        self._pieces: list[bytes] = []
-        self._num_bytes = 0
+        self.stream: Shared | None = None
         self.asked = asked
+
+    def begin(self) -> Shared:
+        """The answer comes as a stream, which others may hear from now on."""
+        self.stream = Shared(self._answers.cache.bounds.answer_bytes)
+        if self._flight is not None:
+            self._flight.begin(self.stream)
+        return self.stream
 
     def given_again(self, kept: Kept) -> bytes:
         """A kept answer, as this one asks for it."""
         return self._answers.cache.answer(self.asked, kept)
 
-    def add(self, piece: bytes) -> None:
-        """A piece of a stream has been passed on."""
-        self._num_bytes += len(piece)
-        if self._num_bytes <= self._answers.cache.bounds.answer_bytes:
-            self._pieces.append(piece)
-        else:
-            self._pieces.clear()
-
     def keep_stream(self, usage: Usage, now_ns: int) -> None:
         """The stream has come to its end."""
-        if self._pieces:
-            kept = kept_stream(self.asked.tenant, self._kind, usage, b"".join(self._pieces))
+        if self.stream is not None and self.stream.pieces:
+            kept = kept_stream(self.asked.tenant, self._kind, usage, b"".join(self.stream.pieces))
             if kept is not None:
                 self._answers.cache.put(self.asked, kept, now_ns)
 

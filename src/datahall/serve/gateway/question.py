@@ -6,7 +6,7 @@ upstream reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -40,12 +40,16 @@ PROMPTS: dict[Kind, tuple[str, ...]] = {
     "embeddings": ("input",),
     "messages": ("messages", "system", "tools"),
 }
-LENGTHS = ("max_completion_tokens", "max_tokens")
-LENGTH: dict[Kind, str] = {
-    "chat": "max_completion_tokens",
-    "completions": "max_tokens",
-    "messages": "max_tokens",
+# the names that each API has for the length of an answer, first the one that it is told by
+LENGTHS: dict[Kind, tuple[str, ...]] = {
+    "chat": ("max_completion_tokens", "max_tokens"),
+    "completions": ("max_tokens",),
+    "messages": ("max_tokens",),
 }
+# those of others, which some upstreams read and some do not
+OTHER_LENGTHS = (
+    "max_completion_tokens", "max_tokens", "n_predict", "max_new_tokens", "max_output_tokens", "max_tokens_to_sample",
+)  # fmt: skip
 ATTACHED = (b'"image', b'"input_', b'"file', b'"document', b'"audio', b'"video')
 WITH_USAGE = msgspec.Raw(b'{"include_usage":true}')
 
@@ -85,16 +89,32 @@ class Question(NamedTuple):
     num_bytes: int
     num_open: int = 0  # answers whose length is left to the model
 
+    @property
+    def longest(self) -> int:
+        """Tokens that one answer is held at whose length is left to the model."""
+        return self.estimate.completion // (self.num_open or 1)
+
+    def held_to(self, longest: int, room: int | None) -> tuple[Question, bool]:
+        """A length for an answer that has none said, where means have an end what they allow; whether that is less."""
+        if room is None:
+            return self.of_length(longest, is_sent=False), False
+        length = max(min(FEWEST_TOKENS, longest), min(longest, room // self.num_open))
+        return self.of_length(length, is_sent=True), length < longest
+
     def of_length(self, tokens: int, *, is_sent: bool) -> Question:
         """The question with a length for each answer that has none, which the upstream is told or only held for it."""
         estimate = Usage(self.estimate.prompt, 0, tokens * self.num_open)
         if not is_sent:
             return self._replace(estimate=estimate)
-        self.body[LENGTH[self.kind]] = msgspec.Raw(b"%d" % tokens)
+        self.body[LENGTHS[self.kind][0]] = msgspec.Raw(b"%d" % tokens)
         return self._replace(estimate=estimate, num_open=0)
 
-    def believed(self, said: Usage) -> Usage:
-        """What an upstream says that it took, if that can be: a token of a prompt has a byte, an answer its length."""
+    def believed(self, said: Usage, delivered: int) -> Usage:
+        """What an upstream says that it took, if that can be: a token of a prompt has a byte, an answer its length.
+
+        `delivered`: the most tokens that the answer may have, as it came; one that is longer than was asked for is.
+        """
+        said = said.bounded()
         prompt, completion = said.prompt, said.completion
         if prompt > self.num_bytes + TEMPLATE_TOKENS:
             parts = b"".join(
@@ -103,7 +123,7 @@ class Question(NamedTuple):
             attached = sum(parts.count(word) for word in ATTACHED)
             prompt = min(prompt, self.num_bytes + TEMPLATE_TOKENS + attached * ATTACHED_TOKENS)
         if not self.num_open:
-            completion = min(completion, self.estimate.completion)
+            completion = min(completion, max(self.estimate.completion, delivered))
         if prompt == said.prompt and completion == said.completion:
             return said
         return Usage(prompt, min(said.cached, prompt), completion)
@@ -144,11 +164,7 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     if "stream_options" in body:
         options = _value(body, "stream_options", StreamOptions | None, None)  # type: ignore[arg-type]
         wants_usage = bool(options and options.include_usage)
-    num_bytes = 0
-    for name in PROMPTS[kind]:
-        if name in body:
-            num_bytes += len(memoryview(body[name]))
-    if not num_bytes or PROMPTS[kind][0] not in body:
+    if PROMPTS[kind][0] not in body:
         raise Refused(400, f"{PROMPTS[kind][0]} is missing", "missing_value", param=PROMPTS[kind][0])
     prompt = memoryview(body[PROMPTS[kind][0]])
     first = owner.encode() + b"\0"
@@ -156,10 +172,11 @@ def read_question(kind: Kind, data: bytes, header: Callable[[str], str], owner: 
     num_prompts, num_numbers = _counted(body, kind)
     completion = num_open = 0
     if kind != "embeddings":
-        length, num_answers = _said_length(body), _num_choices(body) * num_prompts
+        length, num_answers = _said_length(body, kind), _num_choices(body) * num_prompts
         completion = (length or USUAL_TOKENS) * num_answers
         num_open = 0 if length else num_answers
-    estimate = Usage(max(num_bytes // BYTES_PER_TOKEN + 1, num_numbers), 0, completion)
+    # all of it: what is no prompt may become one, as functions and documents do
+    estimate = Usage(max(len(data) // BYTES_PER_TOKEN + 1, num_numbers), 0, completion)
     return Question(
         kind, model, is_stream, wants_usage, estimate, hint, priority_of(header("x-priority")), body, len(data),
         num_open,
@@ -198,10 +215,26 @@ def _counted(body: Body, kind: Kind) -> tuple[int, int]:
     return prompts, numbers
 
 
-def _said_length(body: Body) -> int:
-    """How many tokens an answer may have, by the longest that is said; 0 where none is."""
+def _said_length(body: Body, kind: Kind) -> int:
+    """How many tokens an answer may have, by the longest that is said; 0 where none is.
+
+    A length under a name of another API is said anew under its own, as what is held must be what the upstream reads.
+    """
+    own = _longest(body, LENGTHS[kind])
+    others = [name for name in OTHER_LENGTHS if name not in LENGTHS[kind] and name in body]
+    if not others:
+        return own
+    longest = _longest(body, others)
+    for name in others:
+        del body[name]
+    if longest and not own:
+        body[LENGTHS[kind][0]] = msgspec.Raw(b"%d" % longest)
+    return own or longest
+
+
+def _longest(body: Body, names: Sequence[str]) -> int:
     said = []
-    for name in LENGTHS:
+    for name in names:
         if name in body:
             length = _value(body, name, int | None, None)  # type: ignore[arg-type]
             if length is not None and not 1 <= length <= MOST_TOKENS:
@@ -249,3 +282,17 @@ def _value(body: Body, name: str, kind: type[Value], otherwise: Value) -> Value:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, f"{name}: {error}", "invalid_type", param=name) from None
     return found  # type: ignore[no-any-return]
+
+
+def patience_s(header: Callable[[str], str]) -> float:
+    """How long the client is willing to wait, where it says so."""
+    text = header("x-request-timeout")
+    if not text:
+        return 1e9
+    try:
+        wait_s = float(text)
+    except ValueError:
+        wait_s = -1.0
+    if not 0 < wait_s < 1e9:
+        raise Refused(400, "x-request-timeout is seconds, more than 0", "invalid_value")
+    return wait_s

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from datahall.serve.gateway.model import Model
 from datahall.serve.telemetry.metrics import Family, Read, Sample
-from datahall.serve.upstreams.retry_budget import RetryBudget
+from datahall.serve.upstreams.retry_budget import RetryBudgets
 from datahall.serve.upstreams.upstream import Upstream
 
 
@@ -38,7 +38,7 @@ def of_upstreams(upstreams: Sequence[Upstream], now_s: Callable[[], float]) -> t
     )  # fmt: skip
 
 
-def of_lines(models: Sequence[Model], budget: RetryBudget) -> tuple[Family, ...]:
+def of_lines(models: Sequence[Model], budgets: RetryBudgets) -> tuple[Family, ...]:
     """How many wait for room, and how often anything was asked again."""
     return (
         Read(
@@ -47,6 +47,6 @@ def of_lines(models: Sequence[Model], budget: RetryBudget) -> tuple[Family, ...]
         ),
         Read(
             "datahall_retries_total", "What might have been asked again, and whether the budget let it.",
-            lambda: ((("asked",), budget.num_spent), (("refused",), budget.num_refused)), ("result",), "counter",
+            lambda: ((("asked",), budgets.num_spent), (("refused",), budgets.num_refused)), ("result",), "counter",
         ),
     )  # fmt: skip

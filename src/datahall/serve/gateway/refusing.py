@@ -8,7 +8,9 @@ import msgspec
 
 from datahall.scenario.words import Route
 from datahall.serve.http import Exchange, error_body
+from datahall.serve.http.sse import event
 from datahall.serve.ledger.account import Refusal
+from datahall.serve.modelserver.refused import InferenceRefusal, PredictRefusal
 from datahall.serve.upstreams.routing import Target
 
 _ANTHROPIC = {
@@ -46,14 +48,18 @@ class Refused(Exception):
     def body(self, kind: Route | None = None) -> bytes:
         """As who asks so reads it."""
         if kind == "predict":
-            return msgspec.json.encode({"detail": self.message})
+            return msgspec.json.encode(PredictRefusal(self.message))
         if kind == "infer":
-            return msgspec.json.encode({"error": self.message})
+            return msgspec.json.encode(InferenceRefusal(self.message))
         if kind == "messages":
             wrong = _ANTHROPIC.get(self.status, "api_error")
             return msgspec.json.encode({"type": "error", "error": {"type": wrong, "message": self.message}})
         wrong = "insufficient_quota" if self.code == "insufficient_quota" else ""
         return error_body(self.status, self.message, code=self.code, kind=wrong, param=self.param)
+
+    def event(self, kind: Route) -> bytes:
+        """The last event of a stream that broke off."""
+        return event(self.body(kind), "error" if kind == "messages" else "")
 
     def send(self, exchange: Exchange, request_id: str, kind: Route | None = None) -> None:
         headers = [("x-request-id", request_id)]
@@ -62,3 +68,7 @@ class Refused(Exception):
         if self.retry_after_s is not None:
             headers.append(("retry-after", str(max(1, ceil(self.retry_after_s)))))
         exchange.send(self.status, self.body(kind), headers)
+
+
+def unknown(model: str) -> Refused:
+    return Refused(404, f"the model {model[:200]!r} does not exist", "model_not_found", param="model")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 
 from datahall.serve.ledger.money import Usage
@@ -55,27 +57,58 @@ class _Answer(msgspec.Struct):
     choices: list[msgspec.Raw] | None = None
 
 
+class _Content(msgspec.Struct):
+    """Where an answer says what it has to say, at OpenAI's and at Anthropic's."""
+
+    choices: msgspec.Raw = msgspec.Raw()
+    content: msgspec.Raw = msgspec.Raw()
+
+
+NO_NUMBERS = (b"NaN", b"Infinity")
 _answer = msgspec.json.Decoder(_Answer)
+_content = msgspec.json.Decoder(_Content)
 
 
 def usage_of(body: bytes) -> Usage | None:
     """What a whole answer says that it took.
 
-    >>> usage_of(b'{"usage": {"prompt_tokens": 9, "completion_tokens": 2}}')
+    >>> usage_of(b'{"usage": {"prompt_tokens": 9, "completion_tokens": 2}, "logprob": -Infinity}')
     Usage(prompt=9, cached=0, completion=2)
     """
+    answer = _answer_of(body)
+    return None if answer is None or answer.usage is None else answer.usage.usage(len(body))
+
+
+def _answer_of(data: bytes) -> _Answer | None:
+    """An answer as far as it says what it took; numbers that are none are let pass, as engines say them."""
     try:
-        said = _answer.decode(body).usage
+        return _answer.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if not any(word in data for word in NO_NUMBERS):
+            return None
+    try:
+        return _answer.decode(msgspec.json.encode(json.loads(data)))
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return None if said is None else said.usage(len(body))
+
+
+def most_in(body: bytes) -> int:
+    """The most tokens that a whole answer may have: a byte of what it says each.
+
+    >>> most_in(b'{"choices": [{"text": "four"}], "usage": {}}')
+    16
+    """
+    try:
+        said = _content.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return len(body)
+    return max(0, len(memoryview(said.choices)) - 2) + max(0, len(memoryview(said.content)) - 2)
 
 
 def usage_of_chunk(data: bytes, num_bytes: int) -> tuple[Usage | None, bool]:
     """What a piece of a stream of so many bytes says, and whether it says nothing else."""
-    try:
-        answer = _answer.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    answer = _answer_of(data)
+    if answer is None:
         return None, False
     if answer.message is not None and answer.message.usage is not None:
         return answer.message.usage.usage(num_bytes), False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -30,6 +31,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNLIMITED = Limits()
+
+
+State: TypeAlias = Literal["active", "expired", "revoked"]
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +59,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is for a route; nothing is what every key may ask, as the list of its models."""
         return not self.routes or not route or route in self.routes
 
-    def state(self, now_ns: int) -> str:
+    def state(self, now_ns: int) -> State:
         """In a word, for lists."""
         if self.revoked_ns:
             return "revoked"

@@ -14,41 +14,25 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Literal
 
-import msgspec
-
 from datahall.errors import ServingError
-from datahall.serve.ledger.account import Account, Refusal, Standing
+from datahall.serve.ledger.account import KeyAccount, Refusal, Standing
+from datahall.serve.ledger.accounts import Accounts, Reservation
 from datahall.serve.ledger.disk.batch import Batch
 from datahall.serve.ledger.disk.journal import FRAME_BYTES, SEGMENT_BYTES, Journal, Reserved, Settled
 from datahall.serve.ledger.disk.recovery import recover
 from datahall.serve.ledger.folder import Folder
 from datahall.serve.ledger.key import Key
 from datahall.serve.ledger.money import NOTHING, Price, Usage
-from datahall.serve.ledger.period import span_of
 
 Outcome = Literal["answered", "cancelled", "failed"]
 
 STARTS_BITS = 40  # requests of one start have numbers below 2**40
-MOST_TOKENS = 2**40  # of one request; what an upstream says beyond it is a slip
 NAME_BYTES = 200  # of a model
 LOCKED_S = 0.02  # that a commit waits for who writes a key; the next one takes what it could not write
 
 UNKNOWN = Refusal(status=401, code="invalid_api_key", message="the key is not known")
 REVOKED = Refusal(status=401, code="invalid_api_key", message="the key has been revoked")
 EXPIRED = Refusal(status=401, code="invalid_api_key", message="the key has expired")
-
-
-class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A request that was let in, and what is held for it until it is settled."""
-
-    request: int
-    key: int
-    model: str
-    admitted_ns: int
-    usage: Usage
-    nano_usd: int
-    request_turn: int
-    token_turn: int
 
 
 class Ledger:
@@ -73,10 +57,8 @@ class Ledger:
         self._batch = Batch()
         self._unwritten: Batch | None = None  # what could not be written at the last commit
         self._lock, self._commit_lock = Lock(), Lock()
-        self._accounts: dict[int, Account] = {}
-        self._by_digest: dict[bytes, Account] = {}
+        self._accounts = Accounts()
         self._open: dict[int, Reservation] = {}
-        self._change = -1
         self.trouble = ""  # why the disk does not take what it should
         self.sell(models)
         self._read_keys(now_ns)
@@ -95,7 +77,7 @@ class Ledger:
             raise
 
     def sell(self, models: Mapping[str, Price]) -> None:
-        """Know the models that may be asked for, with their prices."""
+        """Know the models that may be asked for from now on, with their prices."""
         for name in models:
             if not 0 < len(name.encode()) <= NAME_BYTES:
                 raise ServingError(
@@ -108,7 +90,7 @@ class Ledger:
     def authenticate(self, secret: bytes, route: str, now_ns: int) -> Key | Refusal:
         """Whose a secret is.  Every key is in memory, so an unknown one costs no look at the disk."""
         digest = hmac.digest(self._pepper, secret, "sha256")
-        account = self._by_digest.get(digest)
+        account = self._accounts.by_digest.get(digest)
         if account is None or not hmac.compare_digest(account.key.digest, digest):
             return UNKNOWN
         key = account.key
@@ -126,25 +108,42 @@ class Ledger:
         price = self._models.get(model)
         if price is None:
             return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
-        estimate = _bounded(estimate)
+        estimate = estimate.bounded()
         nano_usd = price.cost_nano_usd(estimate)
         for other in others:
             nano_usd = max(nano_usd, self._models[other].cost_nano_usd(estimate))
+        return self._let_in(key, model, estimate, nano_usd, now_ns)
+
+    def join(self, key: Key, model: str, now_ns: int) -> Reservation | Refusal:
+        """Let a request in that hears the answer to another: it counts as one, and costs nothing."""
+        if model not in self._models:
+            return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
+        return self._let_in(key, model, NOTHING, 0, now_ns)
+
+    def spare(self, reservation: Reservation, saved: Usage) -> int:
+        """The end of one that has heard the answer to another; return what that spared, in nano-dollars."""
+        saved = saved.bounded()
+        spared = reservation.prices[reservation.model].cost_nano_usd(saved) if saved != NOTHING else 0
+        self._end(reservation, reservation.model, "cached", NOTHING, 0, 0, saved, spared)
+        return spared
+
+    def _let_in(
+        self, key: Key, model: str, estimate: Usage, nano_usd: int, now_ns: int
+    ) -> Reservation | Refusal:
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             refusal = self._refusal(account, model, estimate.tokens, nano_usd, now_ns)
             if refusal is not None:
                 return refusal
             self._next += 1
-            admitted_ns = max(now_ns, account.start_ns)
+            payer = account.payer
+            admitted_ns = max(now_ns, account.start_ns, payer.start_ns if payer is not None else 0)
             record = Reserved(self._next, key.id, model, admitted_ns, estimate, nano_usd)
             try:
                 self._journal.append(record)
             except OSError as error:
                 return self._unavailable(str(error))
             self._batch.reserve(record)
-            account.num_open += 1
-            account.reserved += nano_usd
             reservation = Reservation(
                 request=record.request,
                 key=key.id,
@@ -152,19 +151,25 @@ class Ledger:
                 admitted_ns=admitted_ns,
                 usage=estimate,
                 nano_usd=nano_usd,
-                request_turn=account.requests.take(1),
-                token_turn=account.tokens.take(estimate.tokens),
+                turn=account.hold(estimate.tokens, nano_usd),
+                prices=self._models,
+                payer_turn=-1 if payer is None else payer.hold(estimate.tokens, nano_usd),
             )
             self._open[record.request] = reservation
             return reservation
 
     def room(self, key: Key, model: str, prompt: int, now_ns: int, others: Sequence[str] = ()) -> int | None:
-        """Tokens of an answer to a prompt that fit what a key has left; None where nothing of it has an end."""
+        """Tokens of an answer to a prompt that fit what key and customer have left; None where neither has an end."""
         with self._lock:
-            account = self._accounts[key.id]
-            account.roll(now_ns)
+            account = self._accounts.of_keys[key.id]
             prices = [self._models[name] for name in (model, *others) if name in self._models]
-            return account.room(prompt, prices)
+            rooms = []
+            for one in (account,) if account.payer is None else (account, account.payer):
+                one.roll(now_ns)
+                room = one.room(prompt, prices)
+                if room is not None:
+                    rooms.append(room)
+            return min(rooms, default=None)
 
     def settle(
         self,
@@ -179,11 +184,14 @@ class Ledger:
         `served`: the model that answered, where it is another.  `wasted`: what attempts took that answered nobody, such
         as the loser of two that were hedged; it is written down, and nobody is charged for it.
         """
-        usage = _bounded(usage)
+        usage = usage.bounded()
         model = served or reservation.model
-        nano_usd = self._models[model].cost_nano_usd(usage) if usage != NOTHING else 0
-        lost = sum(self._models[name].cost_nano_usd(_bounded(one)) for name, one in wasted)
-        return self._end(reservation, model, outcome, usage, nano_usd, lost)
+        prices = reservation.prices
+        nano_usd = prices[model].cost_nano_usd(usage) if usage != NOTHING else 0
+        lost = sum(prices[name].cost_nano_usd(one.bounded()) for name, one in wasted)
+        # who leaves is not charged for what was worked for him, but it counts in his limit of tokens
+        worked = max((one.tokens for _, one in wasted), default=0) if outcome == "cancelled" else 0
+        return self._end(reservation, model, outcome, usage, nano_usd, lost, num_worked=worked)
 
     def release(self, reservation: Reservation) -> None:
         """Give all back: the request never went anywhere."""
@@ -195,12 +203,14 @@ class Ledger:
         if price is None:
             return Refusal(status=404, code="model_not_found", message=f"the model {model!r} does not exist")
         with self._lock:
-            account = self._accounts[key.id]
+            account = self._accounts.of_keys[key.id]
             refusal = self._refusal(account, model, 0, 0, now_ns)
             if refusal is not None:
                 return refusal
             account.requests.take(1)
-            saved = _bounded(saved)
+            if account.payer is not None:
+                account.payer.requests.take(1)
+            saved = saved.bounded()
             record = Settled(
                 0, key.id, model, now_ns, "cached", NOTHING, 0, 0, saved, price.cost_nano_usd(saved)
             )
@@ -208,9 +218,23 @@ class Ledger:
         return None
 
     def standing(self, key: Key, now_ns: int) -> Standing:
-        """The counters of a key, which headers and lists show and by which requests are refused."""
+        """The counters of a key, which lists show and by which requests are refused."""
         with self._lock:
-            return self._accounts[key.id].standing(now_ns)
+            return self._accounts.of_keys[key.id].standing(now_ns)
+
+    def customers(self, now_ns: int) -> dict[str, Standing]:
+        """The counters of customers that have limits."""
+        with self._lock:
+            return {name: payer.standing(now_ns) for name, payer in self._accounts.of_customers.items()}
+
+    def headers(self, key: Key, now_ns: int) -> tuple[tuple[str, str], ...]:
+        """What binds a key, be it its customer's, as an answer says it."""
+        with self._lock:
+            account = self._accounts.of_keys[key.id]
+            standing = account.standing(now_ns)
+            if account.payer is not None:
+                standing = standing.narrowed(account.payer.standing(now_ns))
+        return standing.headers()
 
     @property
     def num_open(self) -> int:
@@ -269,7 +293,7 @@ class Ledger:
     # inside
 
     def _refusal(
-        self, account: Account, model: str, tokens: int, nano_usd: int, now_ns: int
+        self, account: KeyAccount, model: str, tokens: int, nano_usd: int, now_ns: int
     ) -> Refusal | None:
         account.roll(now_ns)
         over = _over(account.key, now_ns)
@@ -281,30 +305,45 @@ class Ledger:
             )
         if self._journal.left_bytes < FRAME_BYTES * (len(self._open) + 2):
             return self._unavailable("no space is left")
-        return account.refusal(tokens, nano_usd, now_ns)
+        refusal, payer = account.refusal(tokens, nano_usd, now_ns), account.payer
+        if payer is not None:
+            payer.roll(now_ns)
+            refusal = refusal or payer.refusal(tokens, nano_usd, now_ns)
+        return refusal
 
     def _unavailable(self, why: str) -> Refusal:
         message = f"nothing can be written down, so nothing is let in: {self.trouble or why}"
         return Refusal(status=503, code="ledger_unavailable", message=message, retry_after_s=1)
 
     def _end(
-        self, reservation: Reservation, model: str, outcome: str, usage: Usage, nano_usd: int, wasted: int
+        self,
+        reservation: Reservation,
+        model: str,
+        outcome: str,
+        usage: Usage,
+        nano_usd: int,
+        wasted: int,
+        saved: Usage = NOTHING,
+        spared: int = 0,
+        num_worked: int = 0,
     ) -> int:
         with self._lock:
             if self._open.pop(reservation.request, None) is None:
                 return 0
-            account = self._accounts[reservation.key]
-            account.num_open -= 1
-            if reservation.admitted_ns >= account.start_ns:
-                account.reserved -= reservation.nano_usd
-                account.spent += nano_usd
-            account.tokens.change(reservation.token_turn, usage.tokens - reservation.usage.tokens)
-            if outcome == "released":
-                account.requests.change(reservation.request_turn, -1)
+            account = self._accounts.of_keys[reservation.key]
+            unused = reservation.usage.tokens - max(usage.tokens, num_worked)
+            requests = int(outcome == "released")
+            account.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
+            account.give_back(reservation.turn, unused, requests)
+            payer = account.payer
+            if payer is not None:
+                payer.charge(reservation.admitted_ns, reservation.nano_usd, nano_usd)
+                if reservation.payer_turn >= 0:
+                    payer.give_back(reservation.payer_turn, unused, requests)
             self._write(
                 Settled(
                     reservation.request, reservation.key, model, reservation.admitted_ns, outcome, usage, nano_usd,
-                    wasted,
+                    wasted, saved, spared,
                 )
             )  # fmt: skip
         return nano_usd
@@ -318,37 +357,13 @@ class Ledger:
         self._batch.settle(record)
 
     def _read_keys(self, now_ns: int) -> None:
-        keys, change = self._store.keys(self._change)
-        spans = {period: span_of(period, now_ns) for period in {key.limits.period for key in keys}}
-        spent = {period: self._store.spent_nano_usd(span.start_ns) for period, span in spans.items()}
+        news = self._accounts.news(self._store, now_ns)
         with self._lock:
-            for key in keys:
-                period = key.limits.period
-                start_ns = spans[period].start_ns
-                unwritten = [self._batch, *([self._unwritten] if self._unwritten else ())]
-                total = spent[period].get(key.id, 0)
-                total += sum(batch.spent_nano_usd(key.id, start_ns) for batch in unwritten)
-                account = self._accounts.get(key.id)
-                if account is None:
-                    account = self._accounts[key.id] = Account(key, total, now_ns)
-                else:
-                    account.become(key, total, now_ns)
-                    mine = (one for one in self._open.values() if one.key == key.id)
-                    account.reserved = sum(one.nano_usd for one in mine if one.admitted_ns >= start_ns)
-                self._by_digest[key.digest] = account
-            self._change = change
+            news.add_unwritten([self._batch, *([self._unwritten] if self._unwritten else ())])
+            self._accounts.take(news, [*self._open.values()], now_ns)
 
 
 def _over(key: Key, now_ns: int) -> Refusal | None:
     if key.revoked_ns:
         return REVOKED
     return EXPIRED if key.is_over(now_ns) else None
-
-
-def _bounded(usage: Usage) -> Usage:
-    """Counts that an upstream may have said: none below 0 or beyond all reason."""
-    prompt, cached, completion = usage.prompt, usage.cached, usage.completion
-    if 0 <= cached <= prompt <= MOST_TOKENS and 0 <= completion <= MOST_TOKENS:
-        return usage
-    prompt, cached, completion = (min(max(0, count), MOST_TOKENS) for count in (prompt, cached, completion))
-    return Usage(prompt, min(cached, prompt), completion)

@@ -14,6 +14,7 @@ import msgspec
 
 NANO = 10**9  # nano-dollars of a dollar
 MTOK = 10**6
+MOST_TOKENS = 2**40  # of one request; what an upstream says beyond it is a slip
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -26,6 +27,19 @@ class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def tokens(self) -> int:
         return self.prompt + self.completion
+
+    def bounded(self) -> Usage:
+        """Counts that an upstream may have said: none below 0 or beyond all reason.
+
+        >>> Usage(-5, 9, 2).bounded()
+        Usage(prompt=0, cached=0, completion=2)
+        """
+        if 0 <= self.cached <= self.prompt <= MOST_TOKENS and 0 <= self.completion <= MOST_TOKENS:
+            return self
+        prompt, cached, completion = (
+            min(max(0, count), MOST_TOKENS) for count in (self.prompt, self.cached, self.completion)
+        )
+        return Usage(prompt, min(cached, prompt), completion)
 
 
 NOTHING = Usage()

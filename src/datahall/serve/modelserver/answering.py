@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from datahall.serve.http import Exchange
+from datahall.serve.modelserver.refused import PredictRefusal
 
 Answering: TypeAlias = Callable[[Exchange], None]
 Routes: TypeAlias = Mapping[str, Mapping[str, Answering]]  # path, then method
@@ -36,9 +37,9 @@ def nowhere(exchange: Exchange) -> None:
     exchange.send(404, detail("Not Found"))
 
 
-def detail(said: object) -> bytes:
+def detail(said: str | list[Any]) -> bytes:
     """An error as FastAPI's servers write it."""
-    return msgspec.json.encode({"detail": said})
+    return msgspec.json.encode(PredictRefusal(said))
 
 
 def live(exchange: Exchange) -> None:

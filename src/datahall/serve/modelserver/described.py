@@ -9,19 +9,8 @@ import msgspec
 
 from datahall.serve.modelserver.open_inference import ROOT, InferenceRequest, InferenceResponse
 from datahall.serve.modelserver.predict import HealthResponse, PredictRequest, PredictResponse
+from datahall.serve.modelserver.refused import InferenceRefusal, PredictRefusal
 from datahall.serve.openapi import PATH, Operation, described
-
-
-class Detail(msgspec.Struct, frozen=True):
-    """An error, as FastAPI's servers write it."""
-
-    detail: Any
-
-
-class Wrong(msgspec.Struct, frozen=True):
-    """An error, as the protocol writes it."""
-
-    error: str
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -84,7 +73,7 @@ OPERATIONS = (
         about="the model's answer to a row",
         body=PredictRequest,
         answer=PredictResponse,
-        refusal=Detail,
+        refusal=PredictRefusal,
         statuses=(422, 500, 503),
     ),
     Operation(
@@ -106,7 +95,7 @@ OPERATIONS = (
         path=f"{ROOT}/health/ready",
         about="whether a model is loaded",
         answer=ServerReady,
-        refusal=Wrong,
+        refusal=InferenceRefusal,
         statuses=(503,),
     ),
     *(
@@ -114,13 +103,17 @@ OPERATIONS = (
         for at in NAMED
         for one in (
             Operation(
-                path=at, about="what it takes and gives", answer=ModelMetadata, refusal=Wrong, statuses=(404,)
+                path=at,
+                about="what it takes and gives",
+                answer=ModelMetadata,
+                refusal=InferenceRefusal,
+                statuses=(404,),
             ),
             Operation(
                 path=f"{at}/ready",
                 about="whether it is loaded",
                 answer=ModelReady,
-                refusal=Wrong,
+                refusal=InferenceRefusal,
                 statuses=(404,),
             ),
             Operation(
@@ -129,7 +122,7 @@ OPERATIONS = (
                 about="its answer",
                 body=InferenceRequest,
                 answer=InferenceResponse,
-                refusal=Wrong,
+                refusal=InferenceRefusal,
                 statuses=(400, 404, 500, 503),
             ),
         )

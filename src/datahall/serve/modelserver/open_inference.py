@@ -10,7 +10,7 @@ import numpy as np
 
 from datahall.serve.http import Exchange
 from datahall.serve.modelserver.answering import retry_after
-from datahall.serve.modelserver.refused import BadInput, Refused
+from datahall.serve.modelserver.refused import BadInput, InferenceRefusal, Refused
 from datahall.serve.modelserver.runners.runner import Arrays
 from datahall.serve.modelserver.shelf import Shelf
 from datahall.serve.modelserver.tensor import DATATYPES, Array, Tensor, array_of, datatype_of
@@ -203,4 +203,4 @@ def _only(method: str, allowed: str) -> None:
 
 
 def _fail(exchange: Exchange, status: int, message: str, wait_s: float = 0.0) -> None:
-    exchange.send(status, _ENCODER.encode({"error": message}), retry_after(wait_s))
+    exchange.send(status, _ENCODER.encode(InferenceRefusal(message)), retry_after(wait_s))

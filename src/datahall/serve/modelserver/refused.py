@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
+
+class PredictRefusal(msgspec.Struct, frozen=True):
+    """An error, as FastAPI's servers write it."""
+
+    detail: str | list[Any]
+
+
+class InferenceRefusal(msgspec.Struct, frozen=True):
+    """An error, as the Open Inference Protocol writes it."""
+
+    error: str
+
 
 class Refused(Exception):
     """A request that is not run; `status` is HTTP's, and `retry_after_s` says when to come again."""

@@ -14,7 +14,7 @@ import msgspec
 
 from datahall.errors import DatahallError
 from datahall.serve.http import Exchange
-from datahall.serve.modelserver.refused import Refused, UnknownModel
+from datahall.serve.modelserver.refused import InferenceRefusal, Refused, UnknownModel
 from datahall.serve.modelserver.shelf import Shelf
 
 ROOT = "/v2/repository"
@@ -46,7 +46,7 @@ class Repository:
         try:
             exchange.send(200, _encode(await self._said(exchange)))
         except Refused as refusal:
-            exchange.send(refusal.status, _encode({"error": refusal.message}))
+            exchange.send(refusal.status, _encode(InferenceRefusal(refusal.message)))
 
     async def _said(self, exchange: Exchange) -> object:
         request = exchange.request

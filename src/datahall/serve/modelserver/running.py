@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import TypeAlias
 
 import msgspec
 
-from datahall.errors import DatahallError
-from datahall.serve.ending import serve_until_told
+from datahall.serve.ending import Say, reloading, serve_until_told
 from datahall.serve.http import Server, serve
 from datahall.serve.http.browsers import guarded
 from datahall.serve.modelserver.app import ModelServer
@@ -25,7 +21,6 @@ from datahall.serve.modelserver.tensor import ANY
 from datahall.serve.modelserver.version import Version
 
 GRACE_S = 30.0
-Say: TypeAlias = Callable[[str], None]
 MOST_SHOWN = 16  # features in a line to copy
 
 
@@ -72,7 +67,7 @@ async def run_model(told: Told, when_ready: Callable[[Running], None], say: Say)
         if told.admin is not None:
             admin = await serve(guarded(Repository(shelf, {file.stem: load}), told.admin[0]), told.admin)
         running = _running(told, server.port, admin, shelf.get(file.stem))
-        with _reloading(load, say):
+        with reloading(load, say, "the model"):
             return await serve_until_told(server, GRACE_S, when_ready=lambda: when_ready(running))
     finally:
         if admin is not None:
@@ -95,31 +90,3 @@ def _running(told: Told, port: int, admin: Server | None, loaded: Version) -> Ru
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextmanager
-def _reloading(load: Callable[[], Coroutine[None, None, None]], say: Say) -> Iterator[None]:
-    """On SIGHUP load the file anew; where it cannot be, the old one stays."""
-    loop = asyncio.get_running_loop()
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def reload() -> None:
-        try:
-            await load()
-        except DatahallError as error:
-            say(f"the model was not loaded anew: {error.message}")
-        else:
-            say("the model was loaded anew")
-
-    def begin() -> None:
-        task = loop.create_task(reload())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    loop.add_signal_handler(signal.SIGHUP, begin)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
-        for task in tasks:
-            task.cancel()

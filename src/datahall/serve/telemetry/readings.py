@@ -6,11 +6,15 @@ import asyncio
 import os
 import resource
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
-from time import process_time, time
+from time import process_time, time, time_ns
 
 from datahall.serve.cache.exact import ExactCache
+from datahall.serve.ledger.account import Standing
 from datahall.serve.ledger.ledger import Ledger
+from datahall.serve.ledger.money import usd
+from datahall.serve.telemetry.instruments import MOST_KEYS
 from datahall.serve.telemetry.metrics import Family, Read, Sample
 
 _STATM, _DESCRIPTORS = Path("/proc/self/statm"), Path("/proc/self/fd")
@@ -40,6 +44,42 @@ def of_ledger(ledger: Ledger) -> tuple[Family, ...]:
         Read(
             "datahall_ledger_unwritten", "1 where what is used cannot be written to the disk, else 0.",
             _one(lambda: int(bool(ledger.trouble))),
+        ),
+    )  # fmt: skip
+
+
+def of_customers(ledger: Ledger, clock_ns: Callable[[], int] = time_ns) -> tuple[Family, ...]:
+    """What customers that have limits have used of them; the ledger has the others too."""
+
+    def each(value: Callable[[Standing], float | None]) -> Callable[[], Iterator[Sample]]:
+        def read() -> Iterator[Sample]:
+            for name, standing in islice(ledger.customers(clock_ns()).items(), MOST_KEYS):
+                found = value(standing)
+                if found is not None:
+                    yield (name,), found
+
+        return read
+
+    def money(nano_usd: Callable[[Standing], int]) -> Callable[[], Iterator[Sample]]:
+        return each(lambda one: None if one.budget_nano_usd is None else usd(nano_usd(one)))
+
+    by = ("customer",)
+    return (
+        Read(
+            "datahall_customer_budget_usd", "What the keys of a customer may spend together, in dollars.",
+            money(lambda one: one.budget_nano_usd or 0), by,
+        ),
+        Read(
+            "datahall_customer_budget_left_usd", "Of it, what is neither spent nor held, in dollars.",
+            money(lambda one: one.budget_left), by,
+        ),
+        Read(
+            "datahall_customer_requests_left", "Requests that a customer may still send in this minute.",
+            each(lambda one: None if one.request_limit is None else one.requests_left), by,
+        ),
+        Read(
+            "datahall_customer_tokens_left", "Tokens that a customer may still take in this minute.",
+            each(lambda one: None if one.token_limit is None else one.tokens_left), by,
         ),
     )  # fmt: skip
 

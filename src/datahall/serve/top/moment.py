@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from datahall.serve.top.latency import Latency
-from datahall.serve.top.reading import Reading, Total, Upstream
+from datahall.serve.top.reading import Left, Reading, Total, Upstream
 
 HOUR_S = 3600.0
 Name = TypeVar("Name")
@@ -49,6 +49,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     all: Rate
     models: Mapping[str, Rate]
     keys: Mapping[tuple[str, str], Rate]
+    customers: Mapping[str, Rate]  # by all of their keys
+    left: Mapping[str, Left]  # of what customers may use
     refused_per_s: float
     refused_for_per_s: Mapping[str, float]  # by why
     upstreams: Mapping[str, Upstream]
@@ -72,6 +74,8 @@ def between(before: Reading, after: Reading, now_s: float) -> Moment:
         all=Rate.between(_whole(before.models.values()), _whole(after.models.values()), took_s),
         models=_rates(before.models, after.models, took_s),
         keys=_rates(before.keys, after.keys, took_s),
+        customers=_rates(_by_customer(before.keys), _by_customer(after.keys), took_s),
+        left=after.customers,
         refused_per_s=sum(refused_for_per_s.values(), 0.0),
         refused_for_per_s=refused_for_per_s,
         upstreams=after.upstreams,
@@ -87,6 +91,13 @@ def _rates(before: Mapping[Name, Total], after: Mapping[Name, Total], took_s: fl
     """What was asked most stands first."""
     found = {name: Rate.between(before.get(name, Total()), total, took_s) for name, total in after.items()}
     return dict(sorted(found.items(), key=lambda one: -one[1].requests_per_s))
+
+
+def _by_customer(keys: Mapping[tuple[str, str], Total]) -> dict[str, Total]:
+    found: dict[str, list[Total]] = {}
+    for (_, customer), total in keys.items():
+        found.setdefault(customer, []).append(total)
+    return {customer: _whole(totals) for customer, totals in found.items()}
 
 
 def _whole(totals: Iterable[Total]) -> Total:

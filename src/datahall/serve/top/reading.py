@@ -9,6 +9,14 @@ import msgspec
 from datahall.serve.top.latency import Latency
 from datahall.serve.top.page import Page, Sample
 
+# of what a customer has left, in the order of the fields of Left
+OF_CUSTOMER = (
+    "datahall_customer_budget_usd",
+    "datahall_customer_budget_left_usd",
+    "datahall_customer_requests_left",
+    "datahall_customer_tokens_left",
+)
+
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
     """What a model or a key has come to."""
@@ -43,6 +51,15 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     num_failed: float
 
 
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What a customer may still use; nothing where it has no such limit."""
+
+    budget_usd: float | None
+    budget_left_usd: float | None
+    num_requests: float | None
+    num_tokens: float | None
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """One look."""
 
@@ -50,6 +67,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     began_s: float  # when the gateway did, since 1970
     models: Mapping[str, Total]
     keys: Mapping[tuple[str, str], Total]  # by name and customer
+    customers: Mapping[str, Left]  # that have limits
     num_refused_for: Mapping[str, float]  # by why
     upstreams: Mapping[str, Upstream]
     num_waiting_for: Mapping[str, float]  # by model, of which no upstream has room
@@ -76,6 +94,10 @@ class _By:
                 found.setdefault(values, []).append(sample)
         return found
 
+    def one(self, name: str, values: tuple[str, ...]) -> float | None:
+        found = self.of(name).get(values)
+        return found[0].value if found else None
+
     def sum(self, name: str, values: tuple[str, ...] = (), **more: str) -> float:
         found = self.of(name).get(values, ())
         return sum(one.value for one in found if more.items() <= one.labels.items())
@@ -91,6 +113,7 @@ def reading_of(page: Page, at_s: float) -> Reading | None:
     if not whole.of("process_start_time_seconds") or not whole.of("datahall_open_requests"):
         return None
     models, keys = _By(page, "model"), _By(page, "key", "customer")
+    customers = _By(page, "customer")
     upstreams, codes = _By(page, "upstream"), _By(page, "code")
     lines = models.of("datahall_waiting_requests")
     return Reading(
@@ -102,6 +125,10 @@ def reading_of(page: Page, at_s: float) -> Reading | None:
         keys={
             (name, customer): _key(keys, (name, customer))
             for name, customer in sorted(keys.of("datahall_key_requests_total"))
+        },
+        customers={
+            name: _left(customers, name)
+            for (name,) in sorted({one for metric in OF_CUSTOMER for one in customers.of(metric)})
         },
         num_refused_for={
             code: codes.sum("datahall_refused_total", (code,))
@@ -137,6 +164,12 @@ def _key(by: _By, of: tuple[str, str]) -> Total:
         charged_usd=by.sum("datahall_key_charged_usd_total", of),
         first=by.latency("datahall_key_time_to_first_token_seconds", of),
         whole=by.latency("datahall_key_request_duration_seconds", of),
+    )
+
+
+def _left(by: _By, name: str) -> Left:
+    return Left(
+        **dict(zip(Left.__struct_fields__, (by.one(one, (name,)) for one in OF_CUSTOMER), strict=True))
     )
 
 

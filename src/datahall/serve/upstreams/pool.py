@@ -43,6 +43,7 @@ class Pool:
         self._most_waiting = most_waiting
         self._lines: tuple[deque[_Waiting], ...] = tuple(deque() for _ in PRIORITIES)
         self.num_waiting = 0
+        self._is_retired = False
         for target in self.targets:
             target.upstream.on_room.append(self._give_room)
 
@@ -106,6 +107,18 @@ class Pool:
             if waiting in self._lines[priority]:
                 self._lines[priority].remove(waiting)
                 self.num_waiting -= 1
+            self._part()
+
+    def retire(self) -> None:
+        """Nobody new comes to this pool: whom it has waiting go on, and then it hears of no upstream any more."""
+        self._is_retired = True
+        self._part()
+
+    def _part(self) -> None:
+        if self._is_retired and not self.num_waiting:
+            for target in self.targets:
+                if self._give_room in target.upstream.on_room:
+                    target.upstream.on_room.remove(self._give_room)
 
     def _shed(self, priority: int) -> None:
         """Make place for a request by sending away the last of the least, where that is less than this."""

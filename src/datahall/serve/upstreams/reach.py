@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from datahall.serve.http import Handler, Request, Response, TimedOut, Timeouts, answer_of
@@ -19,6 +20,7 @@ class Reach(Protocol):
         body: bytes = b"",
         headers: Headers = (),
         timeouts: Timeouts | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Response: ...
 
     def close(self) -> None: ...
@@ -39,7 +41,9 @@ class Inside:
         body: bytes = b"",
         headers: Headers = (),
         timeouts: Timeouts | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Response:
+        del may_repeat  # nothing is lost on the way
         request = Request(
             method,
             path,

@@ -1,4 +1,7 @@
-"""How often anything may be asked twice: a share of all requests, so that a failing upstream is not buried."""
+"""How often anything may be asked twice: a share of all requests, so that a failing upstream is not buried.
+
+Each model has a budget of its own, so that one that fails takes no retries from others.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +30,26 @@ class RetryBudget:
         self._left -= 1
         self.num_spent += 1
         return True
+
+
+class RetryBudgets:
+    """The budget of each model, by its name, which outlives a change of the file."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[str, RetryBudget] = {}
+
+    def of(self, model: str) -> RetryBudget:
+        found = self._of.get(model)
+        if found is None:
+            found = self._of[model] = RetryBudget()
+        return found
+
+    @property
+    def num_spent(self) -> int:
+        return sum(budget.num_spent for budget in self._of.values())
+
+    @property
+    def num_refused(self) -> int:
+        return sum(budget.num_refused for budget in self._of.values())

@@ -20,8 +20,9 @@ class Upstream:
     """A server that answers for models."""
 
     __slots__ = (
-        "api", "base", "breaker", "headers", "health_path", "is_well", "kv_used_fraction", "latency_s", "metrics_path",
-        "most", "name", "not_before_s", "num_failed", "num_open", "num_waiting", "on_room", "reach", "timeouts",
+        "api", "base", "breaker", "headers", "health_path", "is_drained", "is_well", "kv_used_fraction", "latency_s",
+        "metrics_path", "most", "name", "not_before_s", "num_failed", "num_open", "num_waiting", "on_room", "reach",
+        "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class Upstream:
         self.health_path, self.metrics_path = health_path, metrics_path
         self.breaker = Breaker(random)
         self.is_well = True  # as its probe says
+        self.is_drained = False  # as who runs the gateway says: nothing new is sent there
         self.not_before_s = 0.0  # as its Retry-After said
         self.num_open = 0  # our requests there
         self.num_waiting = 0.0  # requests of anybody in its own queue, as its gauges say
@@ -58,7 +60,9 @@ class Upstream:
 
     def is_ready(self, now_s: float) -> bool:
         """Whether it may be asked at all."""
-        return self.is_well and now_s >= self.not_before_s and self.breaker.allows(now_s)
+        return (
+            self.is_well and not self.is_drained and now_s >= self.not_before_s and self.breaker.allows(now_s)
+        )
 
     def has_room(self) -> bool:
         return not self.most or self.num_open < self.most
@@ -66,6 +70,16 @@ class Upstream:
     def wait_s(self, now_s: float) -> float:
         """How long until it may be asked again."""
         return max(self.not_before_s - now_s, self.breaker.wait_s(now_s), 0.0)
+
+    def drain(self) -> None:
+        """Send nothing new there; what has begun ends there."""
+        self.is_drained = True
+
+    def enable(self) -> None:
+        """Send there again; who waits for room is told."""
+        self.is_drained = False
+        for tell in self.on_room:
+            tell()
 
     # one request
 

@@ -87,6 +87,14 @@ class Course:
         """Whether another request may come."""
         return bool(self.state.fleet[0]["num_free_slots"] > SPARE)
 
+    @property
+    def num_held(self) -> int:
+        """Requests that wait before the router, as no replica is up that could take them."""
+        found, slot = 0, int(self.state.fleet[0]["held"])
+        while slot != NONE:
+            found, slot = found + 1, int(self.state.slots[slot]["waits"])
+        return found
+
     def next_s(self) -> float:
         """When something is due: an event, or a step of a leap."""
         return min(self._event_s(), float(self._ticks_s().min()))

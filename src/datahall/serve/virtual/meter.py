@@ -8,6 +8,7 @@ from datahall.inference.simulation.state import ACTIVE
 from datahall.serve.modelserver.meter import Histogram
 from datahall.serve.virtual.course import Course
 
+WAITING, ROUTER = "vllm:num_requests_waiting", "router"  # where requests wait that no replica is up for
 LONG_S = (
     0.001,
     0.005,
@@ -94,9 +95,11 @@ def _gauges(course: Course, label: str) -> Iterator[str]:
     blocks = pools["blocks"][replicas["pool"]]
     for name, values in (
         ("vllm:num_requests_running", replicas["running"]),
-        ("vllm:num_requests_waiting", replicas["queued"]),
+        (WAITING, replicas["queued"]),
         ("vllm:kv_cache_usage_perc", 1.0 - replicas["free"] / blocks),
         ("datahall_virtual_replica_up", (replicas["status"] == ACTIVE).astype(int)),
     ):
         yield f"# TYPE {name} gauge"
         yield from (f'{name}{{{label},engine="{place}"}} {value:.9g}' for place, value in enumerate(values))
+        if name == WAITING:
+            yield f'{name}{{{label},engine="{ROUTER}"}} {course.num_held}'

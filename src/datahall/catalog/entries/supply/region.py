@@ -22,6 +22,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     grid: str = ""
     carbon_kg_per_j: float = nan  # of its grid, as its operator publishes it
     egress_usd_per_gb: float = nan  # of data that leaves the cloud, first tier of the list price
+    between_usd_per_gb: float = nan  # of data that goes to another region of the same cloud
     aliases: tuple[str, ...] = ()
     note: str = ""
     facts: dict[str, Fact] = {}
@@ -41,6 +42,7 @@ FIELDS = (
     Field("grid", "grid", "electricity grid", "text"),
     Field("carbon", "carbon_kg_per_j", "carbon of a kWh", at_least=0.0),
     Field("egress", "egress_usd_per_gb", "price of data that leaves", at_least=0.0),
+    Field("between", "between_usd_per_gb", "price of data that goes to another region", at_least=0.0),
     Field("aliases", "aliases", "other names", "texts"),
     Field("note", "note", "note", "text"),
 )

@@ -8,6 +8,7 @@ from datahall.catalog import Catalog
 from datahall.catalog.entries.model import Model
 from datahall.catalog.entries.tool import Tool
 from datahall.counted import counted
+from datahall.economics.sections.service import ServiceCost
 from datahall.errors import ScenarioError, option
 from datahall.fabric.design.parts import usual_server
 from datahall.inference.engine.engine import Engine, engine_on
@@ -15,6 +16,7 @@ from datahall.inference.engine.replica import Replica
 from datahall.planner.artefacts.refused import DRIVEN, refuse
 from datahall.planner.artefacts.script import Origin, Variable
 from datahall.planner.serving.candidate import Proposal
+from datahall.planner.serving.plan import ServingPlan
 
 # what of an engine is how it behaves, and no option of it
 OWN = ("host_step_s", "host_sequence_s", "first_token_s", "reserved_bytes")
@@ -39,6 +41,7 @@ class Service(NamedTuple):
     best: Proposal
     num_node_chips: int  # that one operating system drives
     origin: Origin
+    cost: ServiceCost
 
     @property
     def replica(self) -> Replica:
@@ -101,9 +104,12 @@ def _driven(vendor: str) -> tuple[str, ...]:
     return (f"chips of {vendor} are driven by a package beside the engine's own: it has to be there",)
 
 
-def service_of(best: Proposal, catalog: Catalog, origin: Origin) -> Service:
+def service_of(plan: ServingPlan, catalog: Catalog, origin: Origin) -> Service:
     """The chosen deployment on the nodes that its chips are sold in."""
-    return Service(best, usual_server(catalog, best.replica.chip).num_host_chips, origin)
+    best = plan.chosen
+    return Service(
+        best, usual_server(catalog, best.replica.chip).num_host_chips, origin, plan.part(ServiceCost)
+    )
 
 
 def checkpoint_of(model: Model, replica: Replica, *, makes_blocks: bool) -> Checkpoint:

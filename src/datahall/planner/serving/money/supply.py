@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datahall.breakdown import Breakdown, derived, product
+from datahall.breakdown import Breakdown, derived, given, product, quotient, total
+from datahall.catalog.entries.chip import Chip
+from datahall.economics.sections.reach import Reach, reach_of
 from datahall.economics.sections.service import ServiceCost
 from datahall.economics.sections.stands import stands_in, text_bytes
 from datahall.economics.sections.supply import supplied
@@ -10,6 +12,8 @@ from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.money.cost import request_tokens
 from datahall.planner.serving.plan import ServingPlan
 from datahall.scenario.scenario import Scenario
+from datahall.scenario.sections.traffic import Traffic
+from datahall.scenario.sections.wanted.promise import Promise
 
 
 def with_supply(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
@@ -17,11 +21,25 @@ def with_supply(plan: ServingPlan, scenario: Scenario) -> ServingPlan:
     chip = plan.chosen.replica.chip
     plan = plan.with_section(supplied(scenario, chip))
     stands = stands_in(scenario, chip, _answers(plan, scenario, plan.chosen))
-    return plan if stands is None else plan.with_section(stands)
+    plan = plan if stands is None else plan.with_section(stands)
+    reach = _reach(plan, scenario, chip)
+    return plan if reach is None else plan.with_section(reach)
+
+
+def _reach(plan: ServingPlan, scenario: Scenario, chip: Chip) -> Reach | None:
+    best, promise = plan.chosen, scenario.one(Promise)
+    return reach_of(
+        scenario,
+        chip,
+        best.num_chips,
+        promise.ttft_s,
+        best.run.ttft_s(promise.percentile),
+        _answers(plan, scenario, best),
+    )
 
 
 def _answers(plan: ServingPlan, scenario: Scenario, best: Candidate) -> Breakdown:
-    """The text of all answers of a month, whose mean is the load over the peak."""
+    """The text of all answers of a month, whose mean is the load over the peak, and what is sent with them."""
     share = best.demand.load.output / request_tokens(best)
     tokens = product(
         "tokens of answers a month",
@@ -31,4 +49,18 @@ def _answers(plan: ServingPlan, scenario: Scenario, best: Candidate) -> Breakdow
         ),
         "tokens",
     )
-    return text_bytes(scenario.catalog, "answers of a month", tokens)
+    name, sent = "answers of a month", scenario.one(Traffic).sent_bytes
+    if not sent:
+        return text_bytes(scenario.catalog, name, tokens)
+    requests = quotient(
+        "requests a month",
+        tokens,
+        derived("tokens of an answer", best.demand.load.output, "tokens"),
+        "count",
+    )
+    beside = product(
+        "sent beside their text",
+        (requests, given("beside the text of an answer", sent, "bytes", field="sent")),
+        "bytes",
+    )
+    return total(name, (text_bytes(scenario.catalog, "their text", tokens), beside))

@@ -19,7 +19,8 @@ class Label(Text, frozen=True):
         text = super().read(raw, at)
         if not re.fullmatch(r"[A-Za-z0-9][\w.@:-]{0,63}", text):
             raise ScenarioError(
-                f"{shown(text)} is no name of a key", hint="1 to 64 letters, digits, and . _ @ : -"
+                f"{shown(text)} is no name of a key or a customer",
+                hint="1 to 64 letters, digits, and . _ @ : -",
             )
         return text
 
@@ -35,13 +36,15 @@ class Month(Text, frozen=True):
 
 
 class KeyTerms(Section, frozen=True, kw_only=True):
-    """A key of a gateway: what it is called, whose it is, and what it may use."""
+    """A key of a gateway, or a customer by all of its keys: what it is called, whose it is, and what it may use."""
 
     name: Annotated[str, Label("What the key is called.", metavar="NAME", example="acme")] = ""
     customer: Annotated[
         str,
         Label(
-            "Who pays, and whose answers a cache may give again (default: the key's name).", metavar="NAME"
+            "Who pays, and whose answers a cache may give again (default: the key's name).",
+            metavar="NAME",
+            example="acme",
         ),
     ] = ""
     models: Annotated[

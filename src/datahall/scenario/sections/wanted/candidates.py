@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from datahall.scenario.field import Section
-from datahall.scenario.kinds import Count, Flag, Listed, Name, Share
+from datahall.scenario.kinds import Count, Flag, Listed, Name, Share, Stock
 from datahall.scenario.kinds.formats import precision_kind
-from datahall.scenario.sections.deployment import MOST_REPLICAS
+from datahall.scenario.sections.deployment import MOST_CHIPS, MOST_REPLICAS
 
 
 class Candidates(Section, frozen=True, kw_only=True):
@@ -13,6 +13,15 @@ class Candidates(Section, frozen=True, kw_only=True):
 
     chips: Annotated[
         tuple[str, ...], Listed("Kinds of chip to weigh (default: a few usual ones).", of=Name("", of="chip"))
+    ] = ()
+    available: Annotated[
+        tuple[tuple[str, int], ...],
+        Stock(
+            "How many chips of a kind can be had, of which none more is planned with: h100-sxm=128,h200=64; kinds that "
+            "are not named are not short.",
+            most=MOST_CHIPS,
+            example="h100-sxm=128",
+        ),
     ] = ()
     precision: Annotated[tuple[str, ...], Listed("Formats to weigh.", of=precision_kind("A format."))] = (
         "bf16",

@@ -5,16 +5,19 @@ from __future__ import annotations
 from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.speech.chat_by_messages import ChatByMessages
 from datahall.serve.gateway.speech.messages_by_chat import MessagesByChat
-from datahall.serve.gateway.speech.translation import Translation
+from datahall.serve.gateway.speech.translation import Guarded, Translation
 from datahall.serve.upstreams.upstream import INFERENCE, Api
 
 
-def translation_of(kind: Kind, api: Api, wants_usage: bool) -> Translation | None:
-    """What stands between a question and an upstream; nothing where they speak alike."""
+def translation_of(kind: Kind, api: Api, wants_usage: bool, longest: int) -> Translation | None:
+    """What stands between a question and an upstream; nothing where they speak alike.
+
+    `longest`: tokens of an answer whose length the question leaves open, where the upstream must be told one.
+    """
     if kind == "messages" and api == "openai":
-        return MessagesByChat()
+        return Guarded(MessagesByChat())
     if kind == "chat" and api == "anthropic":
-        return ChatByMessages(wants_usage)
+        return Guarded(ChatByMessages(wants_usage, longest))
     return None
 
 

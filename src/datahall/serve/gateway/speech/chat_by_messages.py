@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from datahall.serve.gateway.question import USUAL_TOKENS, Kind
+from datahall.serve.gateway.question import Kind
 from datahall.serve.gateway.speech.translation import (
     Table,
     Untranslatable,
@@ -26,8 +26,9 @@ class ChatByMessages:
 
     kind: Kind = "messages"
 
-    def __init__(self, wants_usage: bool) -> None:
+    def __init__(self, wants_usage: bool, longest: int) -> None:
         self._wants_usage = wants_usage  # in the stream
+        self._longest = longest  # an answer whose length is left open, as Anthropic must be told one
         self._head: Table = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": ""}
         self._start: Table = {}  # usage of the prompt
         self._calls: dict[int, int] = {}  # block: index of the call that it is
@@ -36,7 +37,7 @@ class ChatByMessages:
         if (body.get("n") or 1) != 1:
             raise Untranslatable("more than one choice")
         said = {name: body[name] for name in SAME if body.get(name) is not None}
-        said["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_TOKENS
+        said["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens") or self._longest
         system, said["messages"] = [], []
         for message in listed(body.get("messages")):
             if message.get("role") in ("system", "developer"):

@@ -14,6 +14,7 @@ from datahall.serve.gateway.speech.translation import (
     tables,
     text_of,
 )
+from datahall.serve.http import Interrupted
 from datahall.serve.http.sse import event
 
 SAME = ("max_tokens", "temperature", "top_p", "stream")
@@ -70,9 +71,9 @@ class MessagesByChat:
             content.append({"type": "text", "text": message["content"]})
         for call in listed(message.get("tool_calls")):
             function = call.get("function") or {}
-            arguments = table(str(function.get("arguments") or "{}").encode())
+            given = _input(function.get("arguments"))
             content.append(
-                {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "input": arguments}
+                {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "input": given}
             )
         stop = ENDS.get(str(choice.get("finish_reason")), "end_turn")
         return encode(_message(said, content, stop, _usage(said.get("usage"))))
@@ -165,6 +166,17 @@ def _url(source: Table) -> str:
     if source.get("type") == "base64":
         return f"data:{source.get('media_type')};base64,{source.get('data')}"
     return str(source.get("url", ""))
+
+
+def _input(arguments: Any) -> Table:
+    """Arguments of a tool as a table; those that are none, as a length cut them, go in the one that Anthropic names."""
+    if isinstance(arguments, dict):
+        return arguments
+    text = arguments if isinstance(arguments, str) else encode(arguments).decode()
+    try:
+        return table((text if arguments else "{}").encode())
+    except Interrupted:
+        return {"INVALID_JSON": text}
 
 
 def _message(said: Table, content: list[Table], stop: str | None, usage: Table) -> Table:

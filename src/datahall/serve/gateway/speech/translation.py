@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -12,6 +13,10 @@ from datahall.serve.http.sse import data_of
 
 Table: TypeAlias = dict[str, Any]
 
+# raised by questions and answers of no form that is known
+ODD = (
+    msgspec.MsgspecError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -33,6 +38,29 @@ class Translation(Protocol):
 
     def events(self, blocks: bytes) -> bytes:
         """Whole events of the upstream, as events of the client."""
+
+
+class Guarded:
+    """A translation by which an answer of no form that is known is as if the upstream had broken off."""
+
+    def __init__(self, by: Translation) -> None:
+        self._by = by
+        self.kind = by.kind
+        self.question = by.question
+
+    def answer(self, body: bytes) -> bytes:
+        """The whole answer, as the client understands it."""
+        return self._said(self._by.answer, body)
+
+    def events(self, blocks: bytes) -> bytes:
+        """Whole events of the upstream, as events of the client."""
+        return self._said(self._by.events, blocks)
+
+    def _said(self, by: Callable[[bytes], bytes], data: bytes) -> bytes:
+        try:
+            return by(data)
+        except ODD as error:
+            raise Interrupted(f"what came has not the form of an answer: {type(error).__name__}") from None
 
 
 def table(data: bytes) -> Table:

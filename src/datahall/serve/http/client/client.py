@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 from datahall.serve.http import framing
 from datahall.serve.http.client.origin import Origin
@@ -45,8 +46,13 @@ class Client:
         body: bytes = b"",
         headers: Headers = (),
         timeouts: Timeouts | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Response:
-        """Ask; the answer comes as soon as its headers have, and is to be closed."""
+        """Ask; the answer comes as soon as its headers have, and is to be closed.
+
+        `may_repeat` is asked before a request is sent a second time, as the server was just closing the connection; it
+        cannot be told from one that read the request and answered nothing.
+        """
         size = f"content-length: {len(body)}\r\n" if body or method == "POST" else ""
         head = (
             f"{method} {self.origin.base}{path} HTTP/1.1\r\nhost: {self.origin.authority}\r\n"
@@ -59,8 +65,8 @@ class Client:
         try:
             return await self._ask(connection, data, timeouts)
         except Interrupted:
-            # a kept connection that the server was just closing: it has not read the request
-            if connection.is_fresh or connection.has_heard or self._loop.time() > began_s + CLOSING_S:
+            is_closing = not (connection.is_fresh or connection.has_heard)
+            if not is_closing or self._loop.time() > began_s + CLOSING_S or not may_repeat():
                 raise
         return await self._ask(await self._connect(timeouts), data, timeouts)
 

@@ -25,6 +25,7 @@ class Outgoing(asyncio.Protocol):
         self.deadline_s = NEVER
         self.is_fresh = True  # nothing has been asked by it
         self.has_heard = False  # anything of the answer
+        self._is_unasked = False  # what has come behind an answer
         self._loop = loop
         self._on_free = on_free  # told when the connection may be used again, or is lost
         self._answer: asyncio.Future[Response] | None = None
@@ -70,7 +71,9 @@ class Outgoing(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._break(Interrupted(f"not an answer: {error}"))
         else:
-            if self._answer is not None:
+            if self._is_unasked:
+                self.cancel()  # or who asks next would hear it
+            elif self._answer is not None:
                 self._num_bytes += len(data)
                 if self._num_bytes > MOST_HEAD_BYTES:
                     self._break(Interrupted(f"headers of more than {MOST_HEAD_BYTES} bytes"))
@@ -113,6 +116,9 @@ class Outgoing(asyncio.Protocol):
         self._on_free(self, False)
 
     # what the parser calls
+
+    def on_message_begin(self) -> None:
+        self._is_unasked = self._answer is None and self._response is None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._response is not None:

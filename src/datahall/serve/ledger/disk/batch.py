@@ -72,9 +72,9 @@ class Batch:
         self.position = later.position
         return self
 
-    def spent_nano_usd(self, key: int, start_ns: int) -> int:
-        """What a key was charged from a moment on."""
+    def add_spent(self, spent: dict[int, int], start_ns: int) -> None:
+        """Add what each key was charged from a moment on."""
         first = hour_of(start_ns)
-        return sum(
-            sums[4] for (hour, owner, _, _), sums in self.sums.items() if owner == key and hour >= first
-        )
+        for (hour, key, _, _), sums in self.sums.items():
+            if hour >= first:
+                spent[key] = spent.get(key, 0) + sums[4]

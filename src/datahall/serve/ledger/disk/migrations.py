@@ -67,6 +67,14 @@ STEPS: tuple[tuple[str, ...], ...] = (
         ) strict""",
         "insert into mark values (1, 0, 0, 0, 0, null)",
     ),
+    (
+        # limits that all keys of a customer share; a customer that has none is known by its keys alone
+        """create table customers (
+            name text primary key,
+            limits text not null,
+            change integer not null
+        ) strict, without rowid""",
+    ),
 )
 
 

@@ -129,7 +129,7 @@ class Store:
         fields = msgspec.structs.asdict(key) | {
             "models": " ".join(key.models),
             "routes": " ".join(key.routes),
-            "limits": msgspec.json.encode(key.limits).decode(),
+            "limits": _written(key.limits),
         }
         names = [name for name in _KEYS.split(", ") if name != "id"]
         with _Transaction(self._database) as database:
@@ -141,12 +141,29 @@ class Store:
             _changed(database, number)
         return msgspec.structs.replace(key, id=number)
 
-    def change(self, key: int, **columns: int | str) -> None:
+    def change(self, key: int, **columns: int | str | bytes) -> None:
         """Write some columns of a key anew."""
         names = ", ".join(f"{name} = ?" for name in columns)
         with _Transaction(self._database) as database:
             database.execute(f"update keys set {names} where id = ?", (*columns.values(), key))
             _changed(database, key)
+
+    def limit_customer(self, name: str, limits: Limits) -> None:
+        """Write the limits that all keys of a customer share."""
+        with _Transaction(self._database) as database:
+            database.execute("update mark set change = change + 1")
+            database.execute(
+                "insert into customers values (?, ?, (select change from mark)) "
+                "on conflict do update set limits = excluded.limits, change = excluded.change",
+                (name, _written(limits)),
+            )
+
+    def customers(self, after: int = -1) -> dict[str, Limits]:
+        """Limits of customers that were written after a change."""
+        rows = self._database.execute(
+            "select name, limits from customers where change > ? order by name", (after,)
+        )
+        return {name: msgspec.json.decode(limits, type=Limits) for name, limits in rows}
 
     def keys(self, after: int = -1) -> tuple[list[Key], int]:
         """Keys that were written after a change, and the number of the last change."""
@@ -195,6 +212,10 @@ class _Transaction:
     def _back(self) -> None:
         if self._database.in_transaction:
             self._database.execute("rollback")
+
+
+def _written(limits: Limits) -> str:
+    return msgspec.json.encode(limits).decode()
 
 
 def _changed(database: sqlite3.Connection, key: int) -> None:

@@ -1,0 +1,1 @@
+"""What who runs a gateway asks of it, at an address of its own: keys, customers, usage, upstreams, its file anew."""
