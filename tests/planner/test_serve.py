@@ -155,4 +155,4 @@ def test_a_rate_of_requests_is_one_of_conversations_with_their_turns(
 ) -> None:
     scenario = asked(shelf, "llama-3.1-8b", rate=5, turns=turns)
     traffic = demand_of(scenario, scenario.model()).traffic
-    assert _at_rate(traffic, 12.0).rate_per_s == sessions
+    assert _at_rate(traffic, 12.0, 1.0).rate_per_s == sessions

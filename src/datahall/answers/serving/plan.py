@@ -269,6 +269,11 @@ def _notes(scenario: Scenario, plan: ServingPlan) -> tuple[str, ...]:
         if best.hurried is not None:
             kept = percent(best.hurried.good_fraction)
             at_once = f"; where none reads and all ask again at once, {kept} of requests keep both limits"
+            if not varied and not demand.think_s:
+                at_once += (
+                    " in the first rounds: who all ask for one length meet more and more later, and do not where "
+                    "lengths differ by a few per cent"
+                )
         lines.append(pace + at_once)
     upkeep = plan.part(Upkeep)
     if 0 < best.num_spare < upkeep.num_lost:

@@ -46,6 +46,7 @@ from datahall.workload.traffic.requests import Requests
 
 NUM_SLOTS = 4096  # at first; more when requests pile up
 NUM_RECORDS = 65_536  # rows that are handed over at a time
+ONE_LENGTH = 0.01  # coefficient of variation, below which lengths are as good as one
 
 
 def new_state(
@@ -179,6 +180,11 @@ def new_replicas(fleet: Fleet, pools: Records) -> Records:
     there = place < np.array([pool.count for pool in fleet.pools])[replicas["pool"]]
     replicas["status"] = np.where(there, ACTIVE, OFF)
     return replicas
+
+
+def of_one_length(requests: Requests) -> bool:
+    """Whether prompts and answers have one length each, or so nearly that a fleet does not soon forget its order."""
+    return all(bool(one.std() <= ONE_LENGTH * one.mean()) for one in (requests.prompt, requests.output))
 
 
 def uneven_contexts(requests: Requests, num_ranks: NDArray[np.int64]) -> NDArray[np.float64]:

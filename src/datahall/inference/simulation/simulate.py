@@ -21,7 +21,14 @@ from datahall.inference.simulation.feed import Feed, shares_prefixes
 from datahall.inference.simulation.loop import advance, widen_queue
 from datahall.inference.simulation.result import Meter, read_meter, summarise
 from datahall.inference.simulation.run import Scaling, ServingRun
-from datahall.inference.simulation.setup import NUM_SLOTS, new_state, stack, step_tables, uneven_contexts
+from datahall.inference.simulation.setup import (
+    NUM_SLOTS,
+    new_state,
+    of_one_length,
+    stack,
+    step_tables,
+    uneven_contexts,
+)
 from datahall.inference.simulation.state import (
     ACTIVE,
     ALL_ROWS,
@@ -38,6 +45,7 @@ from datahall.inference.simulation.state import (
     SLOT,
     STARTING,
     STATUS,
+    TWO_CHOICES,
     UNTIL,
     Records,
     State,
@@ -81,9 +89,10 @@ def simulate_serving(
 
     Open loop: each request comes at its arrival_s.  With `users`, each of them sends the next row when its last request
     has ended and arrival_s (think time) has passed, unless that is after `users_until_s`; they begin evenly spread over
-    `users_over_s`, so that those who ask alike do not march together for ever.  `cached_tokens` says how
-    much of each prompt a prefix cache holds, instead of the engines' own; `answer_s` the latency of a cache in front,
-    −1 for a request that it passes on.
+    `users_over_s`, so that those who ask alike do not march together for ever.  Requests of one length that come at a
+    rate would keep the order in which an empty fleet deals them for tens of thousands of requests: until the warm-up
+    ends each goes to the less busy of two replicas.  `cached_tokens` says how much of each prompt a prefix cache holds,
+    instead of the engines' own; `answer_s` the latency of a cache in front, −1 for a request that it passes on.
     Requests that arrive from `warmup_s` to `measure_until_s` in the first `measure_rows` rows are measured; with
     `most_arrivals` conversations go on beyond the end: so many requests arrive, and are counted as they do, in
     whichever row they stand; with `drain_apart`, rates and means over time leave out the time in which no more
@@ -100,6 +109,8 @@ def simulate_serving(
         and shares_prefixes(first)
         and any(p.replica.engine.prefix_caching for p in fleet.pools)
     )
+    dealt = fleet.routing == "least-outstanding" and fleet.autoscaling is None and not users
+    mixes = dealt and warmup_s > 0 and of_one_length(first)
     feed = Feed(
         traffic,
         cached_tokens=cached_tokens,
@@ -109,7 +120,7 @@ def simulate_serving(
         luck=stream(seed, "serving", "speculation")
         if any(p.replica.speculation for p in fleet.pools)
         else None,
-        picks=stream(seed, "serving", "routing") if fleet.routing == "two-choices" else None,
+        picks=stream(seed, "serving", "routing") if fleet.routing == "two-choices" or mixes else None,
     )
     tables = step_tables(fleet)
     state = new_state(
@@ -145,6 +156,8 @@ def simulate_serving(
         if isfinite(back_s):
             push(state.queue, back_s, STATUS, outage.replica, ACTIVE, priority=STATUS)
     play = Play(fleet, state, stack(tables), feed, compiled)
+    if mixes:
+        play.mix(min(warmup_s, until_s))
     return play.run(until_s, (warmup_s, users_until_s) if drain_apart else None)
 
 
@@ -162,6 +175,13 @@ class Play:
         self._closed: Meter | None = None  # and when no more requests come
         self._load_s: tuple[float, float] | None = None
         self._more_rows()
+
+    def mix(self, until_s: float) -> None:
+        """Play the warm-up with each request at the less busy of two replicas."""
+        whole = self.state.fleet[0]
+        routing, whole["routing"] = int(whole["routing"]), TWO_CHOICES
+        self._advance_to(until_s)
+        self.state.fleet[0]["routing"] = routing
 
     def run(self, until_s: float, load_s: tuple[float, float] | None = None) -> ServingRun:
         """Play to the end, or to a time, with the autoscaler in between; `load_s`: when the load begins and ends."""
@@ -244,7 +264,7 @@ class Play:
         """Requests that follow another get their slots now, and are chained to it."""
         num = following.size
         if self.state.fleet[0]["num_free_slots"] < num + 4:
-            self._more_slots(num + 4)
+            self._more_slots(max(num + 4, self.state.slots.size))
         whole, slots = self.state.fleet[0], self.state.slots
         free = whole["num_free_slots"]
         taken = slots["free"][free - num : free].copy()

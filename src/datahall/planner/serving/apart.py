@@ -174,8 +174,10 @@ def _simulated(way: Apart, prefill: int, decode: int, seed: int) -> Apart:
 def _length(way: Apart, decode: int, count: int, rate_per_s: float) -> Length:
     """Of a run of so many of the replicas for answers, with what comes to them."""
     before_s = way.prompts.prompt_s + way.prompts.handed_s
+    arrivals = way.demand.traffic.arrivals
     long = length_of(
-        way.answers, way.full_rate_per_s / decode, count, before_s=before_s, least_replicas=count
-    )
+        way.answers, way.full_rate_per_s / decode, count, before_s=before_s, least_replicas=count,
+        arrivals=arrivals.shared(count / decode) if arrivals else None,
+    )  # fmt: skip
     num_requests = max(long.num_requests, int(STAYS_SIMULATED * rate_per_s * long.stay_s))
     return long._replace(num_requests=num_requests, rate_per_s=rate_per_s)

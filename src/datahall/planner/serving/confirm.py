@@ -20,12 +20,15 @@ from datahall.planner.serving.candidate import Candidate
 from datahall.planner.serving.demand import Demand
 from datahall.planner.serving.fewest import fewest
 from datahall.planner.serving.length import (
+    LEAST_SIMULATED,
+    MOST_SIMULATED,
     REQUESTS_SIMULATED,
     STAYS_SIMULATED,
     USUALLY_SIMULATED,
     Length,
     glance,
     length_of,
+    longest_wait_s,
     wide,
 )
 from datahall.planner.serving.objective import CHIPS, Aim
@@ -39,7 +42,9 @@ BASES = get_args(Basis)  # what constants rest on, the weakest first
 RECORDED_SIMULATED = 20_000  # requests of a stretch of a trace, before only some of its replicas are
 HOPELESS = 0.8  # of the share that has to keep the limits: what begins with less does not end with enough
 TURNS_ROUTING: Routing = "session"  # a conversation stays where its history is
-MOST_ADDED = 1.0  # of the replicas: as many are added at most
+MOST_ADDED = (
+    1.0  # of the replicas: as many are added at most, and one for each request that comes with others
+)
 
 
 class Confirmed(NamedTuple):
@@ -84,7 +89,7 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     A rival of which users who ask again at once find the limits broken by so many is not simulated under the load too.
     """
     least, rivals = candidate.num_bound, most > 0
-    most = max(least, most or ceil((1.0 + MOST_ADDED) * candidate.num_replicas))
+    most = max(least, most or _most(candidate))
     floor, at_once, loaded = least, dict[int, ServingRun](), dict[int, Candidate]()
 
     def so_many(count: int) -> Candidate:
@@ -119,14 +124,21 @@ def confirm(candidate: Candidate, *, seed: int, most: int = 0) -> Candidate:
     return msgspec.structs.replace(best, num_fewer=fewer)
 
 
+def _most(candidate: Candidate) -> int:
+    """The most replicas that are tried where nothing else is to be beaten; the closed form knows nothing of bursts."""
+    arrivals = candidate.demand.traffic.arrivals
+    clump = 1.0 if arrivals is None else max(1.0, arrivals.clump)
+    return ceil((1.0 + MOST_ADDED) * candidate.num_replicas + clump - 1.0)
+
+
 def _loaded(candidate: Candidate, seed: int) -> Candidate:
     """Some of its replicas under their share of the load."""
     demand, count = candidate.demand, candidate.num_replicas
     each = candidate.full_rate_per_s / count
     recorded = 0 if demand.stretch is None else ceil(RECORDED_SIMULATED / (each * demand.stretch.span_s))
-    long = length_of(candidate.held, each, count, least_replicas=recorded)
+    long = length_of(candidate.held, each, count, least_replicas=recorded, arrivals=demand.traffic.arrivals)
     if demand.reuse is not None:
-        run = _in_turns(candidate, _fleet(candidate, long.num_replicas), long.rate_per_s, seed)
+        run = _in_turns(candidate, long.num_replicas, each, seed)
     else:
         run = _singly(candidate, count, long, seed)
     return msgspec.structs.replace(candidate, run=run)
@@ -156,14 +168,14 @@ def in_share(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int)
     """Single requests at a rate, or those that were recorded, which come to so large a part of all replicas."""
     if demand.stretch is not None:
         return _replayed(fleet, demand, demand.stretch, long, part, seed)
-    return _alone(fleet, demand, long, seed)
+    return _alone(fleet, demand, long, part, seed)
 
 
-def _alone(fleet: Fleet, demand: Demand, long: Length, seed: int) -> ServingRun:
-    """Single requests that come at a rate."""
+def _alone(fleet: Fleet, demand: Demand, long: Length, part: float, seed: int) -> ServingRun:
+    """Single requests that come at a rate, to a part of all."""
     asked = msgspec.structs.replace(
         demand.traffic,
-        arrivals=_at_rate(demand.traffic, long.rate_per_s),
+        arrivals=_at_rate(demand.traffic, long.rate_per_s, part),
         users=None,
         num_requests=long.num_requests,
     )
@@ -199,25 +211,35 @@ def _replayed(
     )
 
 
-def _in_turns(candidate: Candidate, fleet: Fleet, share: float, seed: int) -> ServingRun:
+def _in_turns(candidate: Candidate, num_replicas: int, each_per_s: float, seed: int) -> ServingRun:
     """Conversations, each of which stays on its replica; users ask again when they have read and thought.
 
     A run begins as the closed form has it at that load: where that holds less, with caches that have dropped what was
-    there, from which replicas that keep their limits recover.
+    there, from which replicas that keep their limits recover.  Where it has a queue without end nobody waits in it
+    longer than an answer takes, as nobody does when single requests are played.
     """
-    demand, fleet = candidate.demand, msgspec.structs.replace(fleet, routing=TURNS_ROUTING)
+    demand, held = candidate.demand, candidate.held
+    fleet = msgspec.structs.replace(_fleet(candidate, num_replicas), routing=TURNS_ROUTING)
+    share = num_replicas * each_per_s
     users = demand.traffic.users
     if users is not None:
         num = max(1, round(demand.users * candidate.full_load_ratio * share / candidate.full_rate_per_s))
         users = msgspec.structs.replace(users, num=num)
-    arrivals = None if users else _at_rate(demand.traffic, share)
+    arrivals = None if users else _at_rate(demand.traffic, share, num_replicas / candidate.num_replicas)
     asked = msgspec.structs.replace(demand.traffic, arrivals=arrivals, users=users)
-    stay = stay_s(asked, closed_form(fleet, asked, candidate.held.price, demand.reuse))
+    state = closed_form(fleet, asked, held.price, demand.reuse)
+    assert state is not None
+    longest = longest_wait_s(held, state) + state.tpot_s * held.load.output
+    stay = min(stay_s(asked, state), longest)
     going = under_way_of(fleet, asked, stay, demand.reuse)
     assert going is not None
     per_s = requests_per_s(asked, stay)
     least = max(REQUESTS_SIMULATED, int(STAYS_SIMULATED * per_s * stay))
     num_requests = enough_turns(asked, going, least=least)
+    if num_requests > MOST_SIMULATED and num_replicas > LEAST_SIMULATED:
+        fewer = max(LEAST_SIMULATED, min(num_replicas - 1, int(num_replicas * MOST_SIMULATED / num_requests)))
+        return _in_turns(candidate, fewer, each_per_s, seed)
+    num_requests = min(num_requests, MOST_SIMULATED)
     asked = msgspec.structs.replace(asked, num_requests=num_requests)
     coming_s = num_requests / per_s
     window = measured_window(
@@ -279,9 +301,9 @@ def at_once(
     )
 
 
-def _at_rate(traffic: Traffic, rate_per_s: float) -> Arrivals:
-    """The same kind of arrivals at another rate of requests; conversations come, each with its turns."""
+def _at_rate(traffic: Traffic, rate_per_s: float, part: float) -> Arrivals:
+    """What comes to a part of the replicas at so many requests a second; conversations come, each with its turns."""
     per_s = rate_per_s / max(1.0, traffic.conversation.num_turns)
     if traffic.arrivals is None:
         return Arrivals(rate_per_s=per_s)
-    return msgspec.structs.replace(traffic.arrivals, rate_per_s=per_s)
+    return msgspec.structs.replace(traffic.arrivals.shared(part), rate_per_s=per_s)

@@ -6,10 +6,11 @@ times as long as a request stays:
     τ = 1 / X′(n)          X: requests per second that n sequences finish, in closed form
     run = max(10 stays, 3 τ to fill + 6 τ that are measured + 2 stays to drain)
     replicas ≥ 12, and ≥ τ / (stay · n · 7 %²)          chance then moves the load of all of them by 7 %
+    requests ≥ 4,500 times as many as come together     a burst is met by all of them, and counts as one
 
 Some that do not keep the limits are simulated again with as many more as 60,000 requests allow: all of them share
-what comes better than some of them do.  A run has no fewer than 4,500 requests.  Where that comes to more than 400,000
-it is of fewer replicas, four at least, and then shorter, 10 stays at least.
+what comes better than some of them do.  Where that comes to more than 400,000 requests it is of fewer replicas, four
+at least, and then shorter, 10 stays at least.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from datahall.inference.closed_form.capacity import Held
-from datahall.inference.closed_form.steady_state import Curve
+from datahall.inference.closed_form.steady_state import Curve, State
 from datahall.inference.fleet.span import EDGE_STAYS, MeasuredWindow, measured_window
+from datahall.workload.traffic.arrivals import Arrivals
 
 USUALLY_SIMULATED = 12  # replicas: a request finds the least busy of them, and of few that is a busier one
 LEAST_SIMULATED = 4  # near the most that they hold: there all are busy
@@ -71,15 +73,21 @@ def wide(long: Length, count: int) -> Length:
 
 
 def length_of(
-    most: Held, rate_per_s: float, count: int, *, before_s: float = 0.0, least_replicas: int = 1
+    most: Held,
+    rate_per_s: float,
+    count: int,
+    *,
+    before_s: float = 0.0,
+    least_replicas: int = 1,
+    arrivals: Arrivals | None = None,
 ) -> Length:
     """Of a run of some of so many replicas that each get such a rate; a request has been elsewhere for so long before.
 
     It rests on the load alone, not on what is promised: whatever the limits, a number of replicas has one run.
     """
-    state, idle = most.at(rate_per_s), most.at(most.most_per_s * IDLE)
+    state = most.at(rate_per_s)
     answer_s = state.tpot_s * most.load.output
-    stay_s = before_s + min(state.ttft_s, idle.ttft_s + answer_s) + answer_s
+    stay_s = before_s + min(state.ttft_s, longest_wait_s(most, state)) + answer_s
     settles_s = settling_s(most.curve, state.decoding)
     long_s = max(STAYS_SIMULATED * stay_s, (FILLS + MEASURED) * settles_s + EDGE_STAYS * stay_s)
     each = rate_per_s * long_s
@@ -87,8 +95,15 @@ def length_of(
     wanted = max(USUALLY_SIMULATED, least_replicas, ceil(steady), int(REQUESTS_SIMULATED / each))
     num = min(count, max(LEAST_SIMULATED, least_replicas, min(wanted, int(MOST_SIMULATED / each))))
     stays = int(STAYS_SIMULATED * num * rate_per_s * stay_s)
-    num_requests = max(REQUESTS_SIMULATED, stays, int(min(num * each, MOST_SIMULATED)))
+    clump = 1.0 if arrivals is None else max(1.0, arrivals.shared(num / count).clump)
+    bursts = int(min(REQUESTS_SIMULATED * clump, MOST_SIMULATED))
+    num_requests = max(bursts, stays, int(min(num * each, MOST_SIMULATED)))
     return Length(num, num_requests, stay_s, FILLS * settles_s, num * rate_per_s)
+
+
+def longest_wait_s(most: Held, state: State) -> float:
+    """For a first token, of a queue without end: not longer than the answer takes, which its run is not to last [s]."""
+    return most.at(most.most_per_s * IDLE).ttft_s + state.tpot_s * most.load.output
 
 
 def settling_s(found: Curve, decoding: float) -> float:

@@ -24,8 +24,8 @@ class Aim(msgspec.Struct, frozen=True):
         return float(f"{self.value(candidate):.10g}"), candidate.num_chips
 
     def most(self, candidate: Candidate, below: Candidate) -> int:
-        """The most replicas with which a candidate is better than another; 0: with none that hold the load."""
-        limit, few = self.key(below), candidate.num_least
+        """The most replicas with which a candidate is better than another; 0: with none that may keep the limits."""
+        limit, few = self.key(below), candidate.num_bound
         most = max(few, 2 * candidate.num_replicas, 1 + below.num_chips // candidate.replica.num_chips)
         if self.key(_times(candidate, few)) >= limit:
             return 0

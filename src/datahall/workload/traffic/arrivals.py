@@ -49,6 +49,24 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the rate moves over a day."""
         return bool(self.hourly_factor) or self.swing_fraction > 0
 
+    @property
+    def clump(self) -> float:
+        """Requests that come together: the squared variation of the gaps, 1 of Poisson ones, 0 of equal ones."""
+        return {"poisson": 1.0, "gamma": self.variation_ratio**2}.get(self.gaps, 0.0)
+
+    def shared(self, part: float) -> Arrivals:
+        """The gaps at a part of those who share what comes, each request any one's, at this rate.
+
+        clump of a part = 1 + (clump − 1) · part        as of a renewal process of which a part is kept
+
+        >>> round(Arrivals(rate_per_s=100.0, gaps="gamma", variation_ratio=10.0).shared(0.1).clump, 9)
+        10.9
+        """
+        if part >= 1.0 or self.gaps not in {"gamma", "constant"}:
+            return self
+        variation = (1.0 + (self.clump - 1.0) * part) ** 0.5
+        return msgspec.structs.replace(self, gaps="gamma", variation_ratio=variation)
+
 
 def _check(arrivals: Arrivals) -> None:
     at_once = arrivals.gaps == "at-once"
