@@ -27,8 +27,8 @@ SAID = re.compile(
     r"((?: ?[kMGTPE]?(?:B/s|FLOP/s|FLOP|B|W)| (?:ns|µs|ms|s|min|h|days|bytes)| ?%|×)(?![\w/]))?"
 )
 SHAPE = re.compile(
-    r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port|tier)|stages \d+–\d+|P\d+"
-)  # a day; of a switch, a torus, a tree, a format; the stages that are alike; a percentile: no figures
+    r"\d{4}-\d\d(?:-\d\d)?|of \d+ ports|\b\d+(?:[x×]\d+)+ |\d+-(?:ary|bit|port|tier)|stages \d+–\d+|P\d+|dh-[\w-]+"
+)  # a day; of a switch, a torus, a tree, a format; stages that are alike; a percentile; a secret: no figures
 _THINGS = "chip|replica|request|token|layer|user|switche|cable|step|day|price|problem|row|stage|time"
 GARBLED = re.compile(rf"\d[eE][+-]\d+|\b(?:inf|nan)\b|\bNone\b|(?<![\d.,])1 (?:{_THINGS})s\b(?!/)")
 KEY = re.compile(r"[A-Za-z0-9_]+")
@@ -54,6 +54,7 @@ CALLED = {name: (field,) for name, field in DEGREES.items()} | {
     "TTFT limit": ("ttft",),
     "a planned stop": ("planned",),
     "array": ("size",),
+    "beside the text of an answer": ("sent",),
     "between planned stops": ("planned_every",),
     "batches ready ahead": ("prefetch_depth",),
     "chips that share it": ("tp",),

@@ -26,7 +26,7 @@ BAD = [
     (f"{PLAN} --users ''", 2, "is not a number"),
     (f"{PLAN} --rate 5 --system 1e9", 2, "--> --system"),
     (f"{PLAN} --rate 5 --documents 9 --document 1e9", 2, "no option --documents"),
-    (f"{PLAN} --rate 5 --first-token 2s", 1, "a longer --ttft, or a shorter --first-token"),
+    (f"{PLAN} --rate 5 --first-token 2s", 1, "it keeps --ttft 2100ms, or a shorter --first-token"),
     (f"{RUN} --rate 5 --documents 9 --document 1e9", 2, "--> --document\n"),
     (f"{RUN} --rate 5 --autoscale 1..2 --interval 1ns", 2, "it must be at least 100 ms"),
     (f"{RUN} --rate 5 --disaggregated prefill=1,prefill=2,decode=1", 2, "prefill is said twice"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -160,14 +160,11 @@ def test_a_price_of_a_region_is_of_offers_there_and_all_others_are_elsewhere() -
 def test_what_leaves_a_region_costs_the_price_of_its_bytes_and_nothing_where_nobody_lists_one() -> None:
     leaving = derived("bytes that leave", 5e12, "bytes")
 
-    def egress(name: str) -> float | None:
-        region = CATALOG.region(name)
-        found = stand_of(region, CATALOG.chip("h100-sxm"), leaving, Purchase(), CATALOG).egress
-        return None if found is None else found.value
-
-    assert egress("aws-us-east-1") == pytest.approx(5_000 * 0.09)
-    unlisted = next(one for one in CATALOG.regions() if isnan(one.egress_usd_per_gb))
-    assert egress(unlisted.name) is None
+    listed = stand_of(CATALOG.region("aws-us-east-1"), CATALOG.chip("h100-sxm"), leaving, Purchase(), CATALOG)
+    assert listed.egress is not None
+    assert listed.egress.value == pytest.approx(5_000 * 0.09)
+    unlisted = msgspec.structs.replace(CATALOG.region("aws-us-east-1"), egress_usd_per_gb=nan)
+    assert stand_of(unlisted, CATALOG.chip("h100-sxm"), leaving, Purchase(), CATALOG).egress is None
 
 
 def test_countries_stand_for_all_of_their_regions() -> None:

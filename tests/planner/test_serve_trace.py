@@ -45,7 +45,7 @@ def test_constant_arrivals_of_a_trace_get_what_their_rate_gets(tmp_path: Path, r
         "output_tokens",
     ):
         assert recorded.results[name] == pytest.approx(said.results[name]), name
-    assert number(recorded, "ttft_s") == pytest.approx(number(said, "ttft_s"), rel=0.02)
+    assert number(recorded, "ttft_s") == pytest.approx(number(said, "ttft_s"), rel=0.03)
     assert number(recorded, "tpot_s") == pytest.approx(number(said, "tpot_s"), rel=0.02)
 
 

@@ -22,6 +22,7 @@ QUESTIONS = {
     for verb in re.findall(r'"([^"]+)"', verbs)
 }
 HEADLINE = ".answer h2.headline"
+DRAWN = "() => [...document.querySelectorAll('.tree details[open]')].every((it) => it.children.length > 1)"
 
 
 def at(url: str, view: str, **given: str) -> str:
@@ -56,7 +57,6 @@ def test_every_question_opens_with_an_answer(page: Any, studio_url: str, verb: s
 
 
 def test_what_is_changed_is_asked_and_stands_in_the_address(page: Any, studio_url: str) -> None:
-    page.goto(at(studio_url, "chip", verb="show fit", model="llama-3.1-8b", chip="l40s"))
     page.goto(at(studio_url, "serving", verb="show fit", model="llama-3.1-8b", chip="l40s"))
     page.wait_for_selector(HEADLINE)
     before = page.locator(HEADLINE).inner_text()
@@ -103,15 +103,16 @@ def test_a_slider_moves_the_answer(page: Any, studio_url: str) -> None:
 
 
 def test_every_number_opens_its_chain_down_to_a_source(page: Any, studio_url: str) -> None:
-    page.goto(at(studio_url, "chip", verb="show chip", chip="h100-sxm"))
     page.goto(at(studio_url, "serving", verb="show fit", model="llama-3.1-8b", chip="l40s"))
     page.wait_for_selector(HEADLINE)
 
+    page.locator(".tree summary").first.wait_for()
     for _ in range(8):
         closed = page.locator(".tree details:not([open]) > summary")
         if not closed.count():
             break
         closed.first.click()
+        page.wait_for_function(DRAWN)
 
     assert page.locator(".tree .leaf").count() > 3
     assert page.locator(".tree .rest a").count() > 0

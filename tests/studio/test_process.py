@@ -18,29 +18,25 @@ import pytest
 
 @pytest.fixture(scope="module")
 def studio() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "datahall",
-            "studio",
-            "--listen",
-            "127.0.0.1:0",
-            "--no-open",
-            "--workers",
-            "1",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout
-        found = re.match(r"(http://127\.0\.0\.1:\d+)  ", process.stdout.readline())
-        assert found
-        yield process, found[1]
-    finally:
-        process.kill()
-        process.wait()
+    command = [
+        sys.executable,
+        "-m",
+        "datahall",
+        "studio",
+        "--listen",
+        "127.0.0.1:0",
+        "--no-open",
+        "--workers",
+        "1",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            found = re.match(r"(http://127\.0\.0\.1:\d+)  ", process.stdout.readline())
+            assert found
+            yield process, found[1]
+        finally:
+            process.kill()
 
 
 def post(url: str, body: object, timeout_s: float = 60.0, **headers: str) -> bytes:

@@ -10,14 +10,14 @@ from datahall.counted import counted
 from datahall.units import fmt
 
 if TYPE_CHECKING:
-    from datahall.planner.training.beside.joining import Joining
     from datahall.planner.training.plan import TrainingPlan
+    from datahall.planner.training.sections.joining import Joining
     from datahall.training.mixed.joined import Joined
 
 
 def joining_words(plan: TrainingPlan) -> str:
     """A sentence of the headline; nothing where no other chips were said."""
-    from datahall.planner.training.beside.joining import Joining
+    from datahall.planner.training.sections.joining import Joining
 
     section = plan.section(Joining)
     if section is None:

@@ -258,6 +258,7 @@ def _results(plan: TrainingPlan) -> dict[str, Cell]:
             else {}
         ),
         **section_results(plan),
+        **({"spot_duration_s": plan.longer_s} if plan.longer_s is not None else {}),
         **({"done_s": plan.done_s} if plan.done_s is not None and plan.ends else {}),
         **({"num_in_time": plan.num_in_time} if plan.deadline_s is not None else {}),
         **budget_results(plan),
@@ -278,6 +279,7 @@ def _present_results(plan: TrainingPlan) -> dict[str, Cell]:
         "present_fits": has.memory.fits,
         "present_headroom_bytes": has.memory.headroom_bytes,
         "present_slower_fraction": has.loss.slower_fraction if has.memory.fits else None,
+        "present_more_s": has.loss.more_s if has.memory.fits else None,
     }
 
 

@@ -5,6 +5,8 @@ saved = chips · hours of a month · (chip-hour here − chip-hour there)
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from datahall.breakdown import Breakdown, derived, product
@@ -20,7 +22,7 @@ from datahall.scenario.sections.money.purchase import Purchase
 MOST_REGIONS = 6  # that a plan speaks of
 
 
-class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
+class Elsewhere(NamedTuple):
     """A region that all chips could stand in instead."""
 
     region: Region

@@ -10,7 +10,8 @@ from math import ceil, floor, inf, isfinite, log10
 
 import msgspec
 
-from datahall.errors import InfeasibleError, option
+from datahall.errors import option
+from datahall.inference.closed_form.early import TooSlow
 from datahall.inference.closed_form.steady_state import Curve, Load, State, at_rate, curve
 from datahall.inference.engine.replica import Replica
 from datahall.inference.memory.kv_capacity import KvCapacity, kv_capacity
@@ -20,13 +21,6 @@ from datahall.units import fmt
 
 BISECTIONS = 20
 LIGHT_FRACTION = 0.1  # of the greatest rate: limits that are kept there are worth asking for
-
-
-class TooSlow(InfeasibleError):
-    """A replica that keeps its limits under no load."""
-
-    over_ratio: float = inf  # of what one request alone has at the percentile over the limit
-    longer: str = ""  # limits that are kept
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +76,7 @@ def held_by(replica: Replica, load: Load, slo: Promise, price: StepPrice, capaci
     most = found.most_per_s
     idle = at_rate(found, most * 1e-6)
     if idle.tpot_s > slo.tpot_s or idle.ttft_s > slo.ttft_s:
-        raise _by_how_much(_too_slow(replica, slo, idle), found, slo)
+        raise _by_how_much(_too_slow(replica, slo, idle), found, slo, replica.engine.first_token_s)
     low, high = 0.0, most * (1.0 - 1e-6)
     if _keeps(at_rate(found, high), slo):
         low = high
@@ -93,7 +87,7 @@ def held_by(replica: Replica, load: Load, slo: Promise, price: StepPrice, capaci
         else:
             high = middle
     if not low:
-        raise _by_how_much(_no_load(replica, slo, idle), found, slo)
+        raise _by_how_much(_no_load(replica, slo, idle), found, slo, replica.engine.first_token_s)
     state, over = at_rate(found, low), at_rate(found, high)
     late = over.within and isfinite(slo.ttft_s)  # a pool that only decodes promises no TTFT
     ends = "TPOT" if over.tpot_high_s > slo.tpot_s else "TTFT" if late else found.limit
@@ -123,7 +117,7 @@ def _keeps(state: State, slo: Promise) -> bool:
     )
 
 
-def _by_how_much(error: TooSlow, found: Curve, slo: Promise) -> TooSlow:
+def _by_how_much(error: TooSlow, found: Curve, slo: Promise, first_token_s: float) -> TooSlow:
     """The error with how far the percentiles are from their limits, and longer limits that are kept."""
     idle, light = (at_rate(found, found.most_per_s * share) for share in (1e-6, LIGHT_FRACTION))
     error.over_ratio = max(idle.tpot_high_s / slo.tpot_s, idle.ttft_high_s / slo.ttft_s)
@@ -135,6 +129,8 @@ def _by_how_much(error: TooSlow, found: Curve, slo: Promise) -> TooSlow:
     ]
     if longer:
         error.longer = f"it keeps {' and '.join(longer)}"
+        if first_token_s >= slo.ttft_s:
+            error.longer += f", or a shorter {option('first_token')}"
         error.hint = f"{error.longer}; or {error.hint}"
     return error
 

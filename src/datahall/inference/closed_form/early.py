@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datahall.errors import ScenarioError, option
+from math import inf
+
+from datahall.errors import InfeasibleError, ScenarioError, option
 from datahall.inference.early import check_prompts, check_replicas
 from datahall.inference.engine.engine import engine, engines
 from datahall.scenario.scenario import Scenario
@@ -10,6 +12,13 @@ from datahall.scenario.sections.deployment import Deployment
 from datahall.scenario.sections.views import Lighter
 from datahall.units import fmt
 from datahall.workload.parameters import count_parameters
+
+
+class TooSlow(InfeasibleError):
+    """A replica that keeps its limits under no load."""
+
+    over_ratio: float = inf  # of what one request alone has at the percentile over the limit
+    longer: str = ""  # limits that are kept
 
 
 def check_closed_form(scenario: Scenario) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from datahall.catalog.entries.chip import Chip
 from datahall.catalog.entries.model import Model
 from datahall.errors import InfeasibleError, ScenarioError, UnsupportedError, option
-from datahall.inference.closed_form.capacity import TooSlow
+from datahall.inference.closed_form.early import TooSlow
 from datahall.planner.plan import Refusal
 
 if TYPE_CHECKING:  # refusing costs nothing that is not needed for it

@@ -12,7 +12,7 @@ from datahall.errors import ScenarioError, option
 from datahall.fabric.design.chips import own_chips, usual_chip
 from datahall.fabric.design.early import chosen_parts, on_each
 from datahall.fabric.flows.early import check_numbers
-from datahall.planner.training.beside.early import check_beside
+from datahall.planner.training.sections.early import check_beside
 from datahall.scenario.buying import BUYING_ROWS, chip_ways
 from datahall.scenario.idle import does_nothing
 from datahall.scenario.scenario import Scenario

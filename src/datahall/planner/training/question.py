@@ -15,7 +15,6 @@ from datahall.economics.sections.run import TrainingCost
 from datahall.errors import InfeasibleError
 from datahall.fabric.design.bill import bill
 from datahall.fabric.design.chips import own_chips
-from datahall.planner.training.beside.joining import with_joining
 from datahall.planner.training.choice import loss_beside, plan_on_chips
 from datahall.planner.training.dated import Question
 from datahall.planner.training.deadline import plan_by_deadline
@@ -27,6 +26,7 @@ from datahall.planner.training.money.cost import with_cost
 from datahall.planner.training.money.supply import with_supply
 from datahall.planner.training.operations import done_by, with_goodput, with_site
 from datahall.planner.training.plan import OnFabric, Present, TrainingPlan
+from datahall.planner.training.sections.joining import with_joining
 from datahall.reliability.sections.goodput import Goodput
 from datahall.reliability.simulation.story import GIVEN_UP_AFTER
 from datahall.scenario.buying import chip_ways

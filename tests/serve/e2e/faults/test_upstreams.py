@@ -56,7 +56,12 @@ def test_an_upstream_that_is_killed_mid_stream_is_told_to_all_who_listen(tmp_pat
             await ended(front)
             said, charged = one.read(), await bill(tmp_path)
             assert charged.completion == said["completion"] == num * HANGS.tokens
-            assert 2 * charged.prompt == said["prompt"]
+            each = said["prompt"] // (2 * num)
+            held, apart = divmod(
+                charged.prompt, num
+            )  # no upstream said a count: what was held of the whole body
+            assert not apart
+            assert each <= held <= 2 * each
             assert charged.requests == 2 * num + 1
             assert charged.unsettled == 0
 

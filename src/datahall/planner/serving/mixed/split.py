@@ -45,7 +45,7 @@ def cheapest_split(
     """The numbers of replicas of each kind that cost the least, 0 where there are none; None where all are too few.
 
     >>> cheapest_split([Kind(10.0, 3, 1.0), Kind(14.0, 100, 2.0)], 60.0, 0, least_kinds=1)
-    (3, 3)
+    (2, 3)
     """
     best: tuple[float, int, tuple[int, ...]] | None = None
     for places in _subsets(len(kinds), least_kinds):

@@ -44,6 +44,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.found is None:
             return ()
         last = self.found.last
+        chips = derived("chips of its kind", last.num_chips, "count")
         busy = product(
             f"micro-batches of {last.chip}",
             (
@@ -53,13 +54,14 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     "count",
                     "in proportion to speed, whole ones",
                 ),
-                modelled("a micro-batch", last.replicas.slot_s, "s", ON),
+                modelled("a micro-batch", last.replicas.slot_s, "s", ON, chips),
             ),
             "s",
         )
-        once = modelled("once a step", last.replicas.once_s, "s", ON)
-        moved = modelled("exchange between replicas", self.found.data_s, "s", "on the slower network")
-        waited = modelled("slowest rank of all", self.found.slowest_ratio, "ratio", ON)
+        once = modelled("once a step", last.replicas.once_s, "s", ON, chips)
+        every = derived("chips of all kinds", sum(one.num_chips for one in self.found.parts), "count")
+        moved = modelled("exchange between replicas", self.found.data_s, "s", "on the slower network", every)
+        waited = modelled("slowest rank of all", self.found.slowest_ratio, "ratio", ON, every)
         return (product("step with all of them", (total("step", (busy, once, moved)), waited), "s"),)
 
 
