@@ -88,6 +88,20 @@ def test_what_is_wrong_stands_beside_its_input_and_the_last_answer_stays(page: A
     assert page.locator(HEADLINE).is_visible()
 
 
+def test_what_is_typed_stays_while_answers_and_names_arrive(page: Any, studio_url: str) -> None:
+    page.goto(at(studio_url, "serving", verb="show fit", model="llama-3.1-8b", chip="l40s"))
+    page.wait_for_selector(HEADLINE)
+    chip = page.get_by_label("chip", exact=True)
+
+    with page.expect_response("**/api/forms/**/chip"):
+        chip.focus()
+        page.keyboard.type("x")
+    page.wait_for_selector("datalist option", state="attached")
+    page.keyboard.type("y")
+
+    assert chip.input_value() == "l40sxy"
+
+
 def test_a_slider_moves_the_answer(page: Any, studio_url: str) -> None:
     page.goto(at(studio_url, "plan", verb="plan serve", model="llama-3.1-8b", users="100", chips="h100-sxm"))
     page.wait_for_selector(HEADLINE)

@@ -15,6 +15,7 @@ export function Field({ verb, input, value, wrong, change }: Props): preact.JSX.
   const slider = value ? SLIDERS[input.name] : undefined;
   const id = useId();
   const [options, setOptions] = useState<string[]>(input.words ?? []);
+  const [typed, setTyped] = useState<string | null>(null); // what is being typed, which nothing that arrives meanwhile replaces
   useEffect(() => {
     if (input.words?.length) setOptions(input.words);
   }, [input]);
@@ -40,10 +41,14 @@ export function Field({ verb, input, value, wrong, change }: Props): preact.JSX.
           {options.map((word) => <option key={word} value={word}>{word}</option>)}
         </select>
       ) : (
-        <input id={id} type="text" value={value} title={input.help} spellcheck={false} autocomplete="off"
+        <input id={id} type="text" value={typed ?? value} title={input.help} spellcheck={false} autocomplete="off"
           placeholder={input.default || input.example || input.placeholder} list={options.length ? `${id}-names` : undefined}
           aria-required={input.is_required} aria-invalid={wrong ? "true" : undefined} aria-describedby={wrong ? `${id}-wrong` : undefined}
-          onFocus={ask} onChange={(event) => change(event.currentTarget.value.trim())} />
+          onFocus={ask} onInput={(event) => setTyped(event.currentTarget.value)} onBlur={() => setTyped(null)}
+          onChange={(event) => {
+            setTyped(null);
+            change(event.currentTarget.value.trim());
+          }} />
       )}
       {options.length > 0 && !closed && (
         <datalist id={`${id}-names`}>{offered(options, value, input.listed).map((word) => <option key={word} value={word} />)}</datalist>
