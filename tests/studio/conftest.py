@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.studio.served import started
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = (
@@ -22,25 +20,8 @@ QUIET = (
 @pytest.fixture(scope="session")
 def studio_url() -> Iterator[str]:
     """Where a studio of two processes listens."""
-    command = [
-        sys.executable,
-        "-m",
-        "datahall",
-        "studio",
-        "--listen",
-        "127.0.0.1:0",
-        "--no-open",
-        "--workers",
-        "2",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            found = re.match(r"(http://127\.0\.0\.1:\d+)  ", process.stdout.readline())
-            assert found
-            yield found[1]
-        finally:
-            process.terminate()
+    with started(2) as (_, url):
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,13 @@
-"""A studio of this process, whose questions are answered in a thread of it."""
+"""A studio of this process, whose questions are answered in a thread of it; and one as a person starts it."""
 
 from __future__ import annotations
 
 import queue
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -45,3 +50,18 @@ async def asked(path: str, body: Any = None, **headers: str) -> tuple[int, dict[
         return response.status, response.headers, await response.read()
     finally:
         await bench.close()
+
+
+@contextmanager
+def started(num_workers: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command on a port that is free, and where it listens; ended at the end if it still runs."""
+    options = ("--listen", "127.0.0.1:0", "--no-open", "--workers", str(num_workers))
+    command = [sys.executable, "-m", "datahall", "studio", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            found = re.match(r"(http://127\.0\.0\.1:\d+)  ", process.stdout.readline())
+            assert found
+            yield process, found[1]
+        finally:
+            process.terminate()

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.studio.served import started
 
 
 @pytest.fixture(scope="module")
 def studio() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [
-        sys.executable,
-        "-m",
-        "datahall",
-        "studio",
-        "--listen",
-        "127.0.0.1:0",
-        "--no-open",
-        "--workers",
-        "1",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            found = re.match(r"(http://127\.0\.0\.1:\d+)  ", process.stdout.readline())
-            assert found
-            yield process, found[1]
-        finally:
-            process.kill()
+    with started(1) as running:
+        yield running
 
 
 def post(url: str, body: object, timeout_s: float = 60.0, **headers: str) -> bytes:
